@@ -93,6 +93,9 @@ static const crm_operation_t operations[] = {
      .filters = list_filters,
      .sorts = orders,
      .ordered = 1,
+     .doc = "Notes, calls, meetings and tasks of all contacts and companies. "
+            "Open tasks: activity_type=task and completed=false, by "
+            "sort=due_date.",
      .summary = "List activities, latest first"},
     {.id = "listContactActivities", .method = "GET",
      .path = "/contacts/{id}/activities",
@@ -101,6 +104,7 @@ static const crm_operation_t operations[] = {
      .sorts = orders,
      .ordered = 1,
      .parent = "contact",
+     .doc = "The same for one contact.",
      .summary = "List a contact's activities, latest first"},
     {.id = "listCompanyActivities", .method = "GET",
      .path = "/companies/{id}/activities",
@@ -109,19 +113,30 @@ static const crm_operation_t operations[] = {
      .sorts = orders,
      .ordered = 1,
      .parent = "company",
+     .doc = "Those that name the company itself, not those of its contacts.",
      .summary = "List a company's activities, latest first"},
     {.id = "createActivity", .method = "POST", .path = "/activities",
      .kind = &crm_op_create,
      .location = 1,
+     .example = "{'activity_type':'task','contact_id':"
+                "'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64','title':'Call back',"
+                "'due_date':'2026-12-01T09:00:00Z'}",
+     .doc = "Of a contact, a company, or both. A completed_at marks it as "
+            "done.",
      .summary = "Create an activity"},
     {.id = "getActivity", .method = "GET", .path = "/activities/{id}",
      .kind = &crm_op_get,
+     .doc = "Shows it as it is now.",
      .summary = "Get an activity"},
     {.id = "updateActivity", .method = "PATCH", .path = "/activities/{id}",
      .kind = &crm_op_update,
+     .example = "{'completed_at':'2026-12-01T09:30:00.000Z'}",
+     .doc = "Completes a task by completed_at, or opens it again by null. "
+            "Contact, company and type stay.",
      .summary = "Change an activity"},
     {.id = "deleteActivity", .method = "DELETE", .path = "/activities/{id}",
      .kind = &crm_op_delete,
+     .doc = "There is no way back.",
      .summary = "Delete an activity permanently"},
     {.id = NULL}
 };

@@ -94,11 +94,13 @@ static const crm_field_t fields[] = {
 };
 
 static const crm_filter_t list_filters[] = {
-    {.field = {.name = "search", .type = &crm_type_text, .max = 200,
+    {.field = {.name = "search", .example = "ada",
+               .type = &crm_type_text, .max = 200,
                .doc = "substring of name, slug or summary"},
      .add = crm_filter_search,
      .sql = "t.search"},
-    {.field = {.name = "slug", .type = &crm_type_text},
+    {.field = {.name = "slug", .example = "sales",
+               .type = &crm_type_text},
      .add = crm_filter_bind,
      .sql = "t.slug = ?"},
     {.field = {.name = "is_agent", .type = &crm_type_boolean},
@@ -127,9 +129,11 @@ static const crm_operation_t operations[] = {
      .kind = &crm_op_list,
      .filters = list_filters,
      .sorts = by_created_at,
+     .doc = "Their ids are what bot_id means elsewhere.",
      .summary = "List agents"},
     {.id = "getAgent", .method = "GET", .path = "/agents/{id}",
      .kind = &crm_op_get,
+     .doc = "Secrets and prompts are not shown.",
      .summary = "Get an agent"},
     {.id = NULL}
 };

@@ -25,6 +25,8 @@ static const crm_operation_t operations[] = {
     {.id = "getAttachment", .method = "GET", .path = "/attachments/{id}",
      .kind = &crm_op_file,
      .file = &bytes,
+     .doc = "The bytes as they came in the mail. Their type is that of their "
+            "sender if it is harmless, otherwise application/octet-stream.",
      .summary = "Get the bytes of an attachment"},
     {.id = NULL}
 };

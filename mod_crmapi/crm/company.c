@@ -88,12 +88,14 @@ static const crm_field_t fields[] = {
 };
 
 static const crm_filter_t list_filters[] = {
-    {.field = {.name = "search", .type = &crm_type_text, .max = 200,
+    {.field = {.name = "search", .example = "ada",
+               .type = &crm_type_text, .max = 200,
                .doc = "substring of name, domain or industry"},
      .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
      .indexed = crm_filter_search_indexed,
      .sql = "t.search"},
-    {.field = {.name = "tags", .type = &crm_type_tags,
+    {.field = {.name = "tags", .example = "vip",
+               .type = &crm_type_tags,
                .doc = "comma-separated; rows that have any of them"},
      .add = crm_filter_tags, .add_unindexed = crm_filter_tags_unindexed,
      .indexed = crm_filter_tags_indexed,
@@ -101,11 +103,13 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "tags_match", .type = &crm_type_enum,
      .values = tags_matches,
                .doc = "any (default) or all of the tags"}},
-    {.field = {.name = "industry", .type = &crm_type_text,
+    {.field = {.name = "industry", .example = "Retail",
+               .type = &crm_type_text,
                .doc = "exact"},
      .add = crm_filter_bind,
      .sql = "t.industry = ?"},
-    {.field = {.name = "domain", .type = &crm_type_text,
+    {.field = {.name = "domain", .example = "example.com",
+               .type = &crm_type_text,
                .doc = "exact, without case"},
      .add = crm_filter_bind,
      .sql = "t.domain_key = crmapi.fold(?)"},
@@ -114,7 +118,8 @@ static const crm_filter_t list_filters[] = {
      .add = crm_filter_bind,
      .sql = "t.bot_id = ?",
      .counted = 1},
-    {.field = {.name = "external_id", .type = &crm_type_text, .max = 255,
+    {.field = {.name = "external_id", .example = "shop-1001",
+               .type = &crm_type_text, .max = 255,
                .doc = "exact"},
      .add = crm_filter_bind,
      .sql = "t.external_id = ?"},
@@ -131,10 +136,15 @@ static const crm_operation_t operations[] = {
      .sorts = crm_list_by_time,
      .ordered = 1,
      .counter = "company",
+     .doc = "The newest first. To copy all, use cursor=*.",
      .summary = "List companies"},
     {.id = "createCompany", .method = "POST", .path = "/companies",
      .kind = &crm_op_create,
      .location = 1,
+     .example = "{'bot_id':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64','name':"
+                "'Example Ltd','domain':'example.com','external_id':'shop-7'}",
+     .doc = "Of an agent. An external_id that a company of the workspace has "
+            "already is refused.",
      .summary = "Create a company"},
     {.id = "upsertCompanies", .method = "POST", .path = "/companies/upsert",
      .kind = &crm_company_upsert,
@@ -142,15 +152,26 @@ static const crm_operation_t operations[] = {
      .answer_schema = "CompanyUpsertResult",
      .item_schema = "CompanyItem",
      .statuses = {400, 413, 415, 422},
+     .example = "{'bot_id':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64',"
+                "'companies':[{'external_id':'shop-7','name':'Example Ltd',"
+                "'tags':['customer']}],'on_match':{'tags':'union'}}",
+     .doc = "Each item is matched by external_id, or else by domain. A match "
+            "is updated, the others are created. An item that fails is in "
+            "errors, and does not fail the others.",
      .summary = "Create or update up to 200 companies"},
     {.id = "getCompany", .method = "GET", .path = "/companies/{id}",
      .kind = &crm_op_get,
+     .doc = "With the sum of its contacts' deals and its latest activity.",
      .summary = "Get a company"},
     {.id = "updateCompany", .method = "PATCH", .path = "/companies/{id}",
      .kind = &crm_op_update,
+     .example = "{'industry':'Retail','custom_fields':{'tier':'gold'}}",
+     .doc = "Changes what is sent. As application/merge-patch+json it merges "
+            "custom_fields instead of replacing them.",
      .summary = "Change a company"},
     {.id = "deleteCompany", .method = "DELETE", .path = "/companies/{id}",
      .kind = &crm_op_delete,
+     .doc = "There is no way back. Its contacts stay, without a company.",
      .summary = "Delete a company permanently"},
     {.id = NULL}
 };

@@ -208,13 +208,15 @@ static const crm_type_t type_phone = {
 };
 
 static const crm_filter_t list_filters[] = {
-    {.field = {.name = "search", .type = &crm_type_text, .max = 200,
+    {.field = {.name = "search", .example = "ada",
+               .type = &crm_type_text, .max = 200,
                .doc = "substring of name, e-mail, phone number or company"},
      .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
      .indexed = crm_filter_search_indexed,
      .sql = "t.search",
      .digits = "phone_digits", .digits_table = "crmapi.contact"},
-    {.field = {.name = "tags", .type = &crm_type_tags,
+    {.field = {.name = "tags", .example = "vip",
+               .type = &crm_type_tags,
                .doc = "comma-separated; rows that have any of them"},
      .add = crm_filter_tags, .add_unindexed = crm_filter_tags_unindexed,
      .indexed = crm_filter_tags_indexed,
@@ -222,7 +224,8 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "tags_match", .type = &crm_type_enum,
      .values = tags_matches,
                .doc = "any (default) or all of the tags"}},
-    {.field = {.name = "lead_source", .type = &crm_type_text},
+    {.field = {.name = "lead_source", .example = "fair",
+               .type = &crm_type_text},
      .add = crm_filter_bind,
      .sql = "t.lead_source = ?"},
     {.field = {.name = "pipeline_stage_id", .type = &crm_type_ref},
@@ -249,19 +252,23 @@ static const crm_filter_t list_filters[] = {
                .doc = "whether the contact has a company_id"},
      .add = crm_filter_boolean,
      .sql = "t.company_id IS NOT NULL", .sql_false = "t.company_id IS NULL"},
-    {.field = {.name = "contact_type", .type = &crm_type_text,
+    {.field = {.name = "contact_type", .example = "customer",
+               .type = &crm_type_text,
                .doc = "exact"},
      .add = crm_filter_bind,
      .sql = "t.contact_type = ?"},
-    {.field = {.name = "email", .type = &type_email,
+    {.field = {.name = "email", .example = "ada@example.com",
+               .type = &type_email,
                .doc = "contacts that have this address, without case, whether"
                       " it is the primary one or not"},
      .add = add_email, .by_key = 1},
-    {.field = {.name = "phone", .type = &type_phone, .max = 100,
+    {.field = {.name = "phone", .example = "+4930901820",
+               .type = &type_phone, .max = 100,
                .doc = "contacts that have this number, in any spelling that"
                       " has the same E.164 form"},
      .add = add_phone, .by_key = 1},
-    {.field = {.name = "external_id", .type = &crm_type_text, .max = 255,
+    {.field = {.name = "external_id", .example = "shop-1001",
+               .type = &crm_type_text, .max = 255,
                .doc = "exact"},
      .add = crm_filter_bind,
      .sql = "t.external_id = ?"},
@@ -272,7 +279,8 @@ static const crm_filter_t list_filters[] = {
 };
 
 static const crm_filter_t by_email_filters[] = {
-    {.field = {.name = "email", .type = &crm_type_email,
+    {.field = {.name = "email", .example = "ada@example.com",
+               .type = &crm_type_email,
      .flags = CRM_F_REQUIRED,
                .doc = "matched to the primary e-mail without case; the oldest "
                       "contact that has it"},
@@ -300,15 +308,24 @@ static const crm_operation_t operations[] = {
      .sorts = orders,
      .ordered = 1,
      .counter = "contact",
+     .doc = "The newest first. Filters are combined. To copy all, use "
+            "cursor=*; to follow changes, GET /events.",
      .summary = "List contacts"},
     {.id = "createContact", .method = "POST", .path = "/contacts",
      .kind = &crm_op_create,
      .location = 1,
+     .example = "{'bot_id':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64',"
+                "'first_name':'Ada','emails':['ada@example.com'],'tags':"
+                "['vip'],'external_id':'shop-1001'}",
+     .doc = "Of an agent. Addresses may be sent as texts or objects. A known "
+            "e-mail makes a second contact: use upsert to avoid that.",
      .summary = "Create a contact"},
     {.id = "findContactByEmail", .method = "GET", .path = "/contacts/by-email",
      .kind = &crm_op_get,
      .filters = by_email_filters,
      .sorts = oldest_first,
+     .doc = "Without case, by the primary e-mail only. If several have it, "
+            "the oldest.",
      .summary = "Find a contact by its primary e-mail"},
     {.id = "upsertContacts", .method = "POST", .path = "/contacts/upsert",
      .kind = &crm_contact_upsert,
@@ -316,19 +333,37 @@ static const crm_operation_t operations[] = {
      .answer_schema = "UpsertResult",
      .item_schema = "ContactItem",
      .statuses = {400, 413, 415, 422},
+     .example = "{'bot_id':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64','contacts':"
+                "[{'external_id':'shop-1001','first_name':'Ada','emails':"
+                "['ada@example.com']}],'on_match':{'custom_fields':'merge'}}",
+     .doc = "Each item is matched by external_id, or else by primary e-mail, "
+            "or else by primary phone number. A match is updated, the others "
+            "are created. An item that fails is in errors, and does not fail "
+            "the others. It costs one write.",
      .summary = "Create or update up to 200 contacts"},
     {.id = "getContact", .method = "GET", .path = "/contacts/{id}",
      .kind = &crm_op_get,
+     .doc = "Shows it as it is now, with the time of its latest activity.",
      .summary = "Get a contact"},
     {.id = "updateContact", .method = "PATCH", .path = "/contacts/{id}",
      .kind = &crm_op_update,
+     .example = "{'job_title':'Engineer','custom_fields':{'plan':'pro'}}",
+     .doc = "Changes what is sent; null clears. As "
+            "application/merge-patch+json it merges custom_fields instead of "
+            "replacing them.",
      .summary = "Change a contact"},
     {.id = "mergeContact", .method = "POST", .path = "/contacts/{id}/merge",
      .kind = &crm_contact_merge,
      .body_schema = "MergeInput",
+     .example = "{'from':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c65'}",
+     .doc = "Everything of the contact named by from moves to this one: lists "
+            "are united, empty fields filled. Then from is gone: it answers "
+            "410 with the Location of this one.",
      .summary = "Merge another contact into this one"},
     {.id = "deleteContact", .method = "DELETE", .path = "/contacts/{id}",
      .kind = &crm_op_delete,
+     .doc = "There is no way back. Running sequences stop; cards, "
+            "conversations and submissions stay without it.",
      .summary = "Delete a contact permanently"},
     {.id = NULL}
 };

@@ -105,6 +105,12 @@ static const crm_operation_t operations[] = {
      .kind = &crm_sequence_start, .sequences = 1,
      .body_schema = "StartInput", .answer_schema = "StartResult",
      .statuses = {400, 404, 413, 415, 422},
+     .example = "{'template_id':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64',"
+                "'bot_id':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64','contact':"
+                "{'emails':['grace@example.com'],'first_name':'Grace'},"
+                "'idempotency_key':'order-1001'}",
+     .doc = "Creates or updates the contact, and generates texts for it, "
+            "which takes 30 to 90 seconds. Ask status_url for the state.",
      .summary = "Start a sequence for one contact"},
     {.id = "listEnrollments", .method = "GET",
      .path = "/sequences/enrollments", .kind = &crm_op_list,
@@ -112,20 +118,24 @@ static const crm_operation_t operations[] = {
      .sorts = crm_list_by_time,
      .ordered = 1,
      .sequences = 1,
+     .doc = "One for each contact in a sequence.",
      .summary = "List enrollments, latest first"},
     {.id = "getEnrollment", .method = "GET",
      .path = "/sequences/enrollments/{id}", .kind = &crm_op_get,
      .sequences = 1,
+     .doc = "For polling: its state, and what was sent when.",
      .summary = "Get an enrollment with its sequence and steps"},
     {.id = "approveEnrollment", .method = "POST",
      .path = "/sequences/enrollments/{id}/approve",
      .kind = &crm_enrollment_approve, .sequences = 1,
      .statuses = {404},
+     .doc = "Its first step is sent at once. 409 in any other state.",
      .summary = "Approve an enrollment that waits for approval"},
     {.id = "stopEnrollment", .method = "POST",
      .path = "/sequences/enrollments/{id}/stop",
      .kind = &crm_enrollment_stop, .sequences = 1,
      .statuses = {404},
+     .doc = "Nothing is sent afterwards. 409 if it has ended already.",
      .summary = "Stop an enrollment, or reject one that waits for approval"},
     {.id = NULL}
 };

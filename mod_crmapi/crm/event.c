@@ -165,7 +165,8 @@ static const crm_type_t type_types = {
 };
 
 static const crm_filter_t filters[] = {
-    {.field = {.name = "type", .type = &type_types,
+    {.field = {.name = "type", .example = "contact.created",
+               .type = &type_types,
                .doc = "comma-separated types of events, for example"
                       " contact.created,contact.updated; a page may be short"
                       " then although has_more is true"},
@@ -186,6 +187,8 @@ static const crm_operation_t operations[] = {
      .sorts = by_id,
      .feed = "event_feed",
      .waits = 1,
+     .doc = "The log of all changes in their order. Keep next_cursor, and "
+            "ask again with it.",
      .summary = "Read what has changed, by cursor"},
     {.id = NULL}
 };

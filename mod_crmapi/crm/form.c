@@ -47,9 +47,11 @@ static const crm_operation_t operations[] = {
      .kind = &crm_op_list,
      .filters = list_filters,
      .sorts = by_created_at,
+     .doc = "Forms are made by the operator.",
      .summary = "List forms"},
     {.id = "getForm", .method = "GET", .path = "/forms/{id}",
      .kind = &crm_op_get,
+     .doc = "With its standard and custom fields and survey questions.",
      .summary = "Get a form with its configuration"},
     {.id = NULL}
 };

@@ -54,7 +54,8 @@ static const char *const more[] = {"metadata", "html", "remote_html", NULL};
 
 /* What the GET of one message takes, and each list. */
 #define INCLUDE \
-    {.field = {.name = "include", .type = &crm_type_names, .values = more, \
+    {.field = {.name = "include", .example = "metadata", \
+               .type = &crm_type_names, .values = more, \
                .doc = "what else to show, separated by commas (extension)"}}
 
 static const crm_filter_t include[] = {
@@ -64,7 +65,8 @@ static const crm_filter_t include[] = {
 
 /* The filters of each list. */
 #define FILTERS \
-    {.field = {.name = "role", .type = &crm_type_text, \
+    {.field = {.name = "role", .example = "user", \
+               .type = &crm_type_text, \
                .doc = "for example user, assistant, human, tool"}, \
      .add = crm_filter_bind, \
      .sql = "t.role = ?"}, \
@@ -106,6 +108,7 @@ static const crm_operation_t operations[] = {
      .ordered = 1,
      .waits = 1,
      .parent = "conversation",
+     .doc = "The oldest first.",
      .summary = "List a conversation's messages"},
     {.id = "createMessage", .method = "POST",
      .path = "/conversations/{id}/messages",
@@ -114,24 +117,31 @@ static const crm_operation_t operations[] = {
      .location = 1,
      .body_schema = "MessageInput",
      .statuses = {409},
+     .example = "{'content':'Yes, we are open on Saturday.'}",
+     .doc = "Sends it to the participant by the conversation's channel. Its "
+            "status tells later whether it arrived.",
      .summary = "Answer in a conversation, by its channel"},
     {.id = "listAllMessages", .method = "GET", .path = "/messages",
      .kind = &crm_op_list,
      .filters = all_filters,
      .sorts = by_created_at,
      .ordered = 1,
+     .doc = "The oldest first. Those of deleted conversations are there, too.",
      .summary = "List the messages of all conversations"},
     {.id = "getMessage", .method = "GET",
      .path = "/conversations/{id}/messages/{message_id}",
      .kind = &crm_op_get,
      .filters = include,
      .parent = "conversation",
+     .doc = "With include also its metadata and its HTML, made safe.",
      .summary = "Get a message"},
     {.id = "getOriginal", .method = "GET",
      .path = "/conversations/{id}/messages/{message_id}/original",
      .kind = &crm_op_file,
      .parent = "conversation",
      .file = &original,
+     .doc = "All bytes of the mail. They are kept for a time that the "
+            "operator sets.",
      .summary = "Get a mail as it came"},
     {.id = NULL}
 };

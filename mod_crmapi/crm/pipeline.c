@@ -36,6 +36,7 @@ static const crm_operation_t operations[] = {
      .kind = &crm_op_list,
      .filters = list_filters,
      .sorts = by_created_at,
+     .doc = "Pipelines are made by the operator.",
      .summary = "List pipelines"},
     {.id = NULL}
 };

@@ -79,21 +79,32 @@ static const crm_operation_t operations[] = {
              "AND s.id = t.pipeline_stage_id JOIN crmapi.pipeline p ON "
              "p.workspace_id = s.workspace_id AND p.id = s.pipeline_id",
      .counter = "pipeline_card",
+     .doc = "By pipeline, stage and position. Archived ones only with "
+            "include_archived.",
      .summary = "List cards"},
     {.id = "createPipelineCard", .method = "POST", .path = "/pipeline-cards",
      .kind = &crm_op_create,
      .location = 1,
+     .example = "{'pipeline_stage_id':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64',"
+                "'contact_id':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64','title':"
+                "'Twelve chairs'}",
+     .doc = "At the end of the stage, unless order_index is sent.",
      .summary = "Create a card"},
     {.id = "getPipelineCard", .method = "GET", .path = "/pipeline-cards/{id}",
      .kind = &crm_op_get,
+     .doc = "Shows an archived one, too.",
      .summary = "Get a card"},
     {.id = "updatePipelineCard", .method = "PATCH",
      .path = "/pipeline-cards/{id}",
      .kind = &crm_op_update,
+     .example = "{'title':'Twelve chairs and a table','archived_at':null}",
+     .doc = "Another pipeline_stage_id moves it to the end of that stage. "
+            "archived_at archives it, null brings it back.",
      .summary = "Change, move or archive a card"},
     {.id = "deletePipelineCard", .method = "DELETE",
      .path = "/pipeline-cards/{id}",
      .kind = &crm_op_delete,
+     .doc = "There is no way back. To keep it, set archived_at instead.",
      .summary = "Delete a card permanently"},
     {.id = NULL}
 };

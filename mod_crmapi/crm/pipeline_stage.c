@@ -33,6 +33,7 @@ static const crm_operation_t operations[] = {
      .sorts = by_order_index,
      .whole = 1,
      .parent = "pipeline",
+     .doc = "All of them in one list.",
      .summary = "List a pipeline's stages in order, without pagination"},
     {.id = NULL}
 };

@@ -49,10 +49,12 @@ static const crm_operation_t operations[] = {
      .sorts = crm_list_by_time,
      .ordered = 1,
      .sequences = 1,
+     .doc = "Their ids are the template_id of a start.",
      .summary = "List templates, latest first"},
     {.id = "getSequenceTemplate", .method = "GET",
      .path = "/sequences/templates/{id}", .kind = &crm_op_get,
      .sequences = 1,
+     .doc = "Shows what a sequence of it will send.",
      .summary = "Get a template with its steps"},
     {.id = NULL}
 };

@@ -58,15 +58,18 @@ static const crm_operation_t operations[] = {
      .filters = list_filters,
      .sorts = by_submitted_at,
      .parent = "form",
+     .doc = "Those of tests only with include_internal.",
      .summary = "List a form's submissions, latest first"},
     {.id = "listAllSubmissions", .method = "GET", .path = "/submissions",
      .kind = &crm_op_list,
      .filters = all_filters,
      .sorts = by_submitted_at,
      .ordered = 1,
+     .doc = "Those of tests only with include_internal.",
      .summary = "List the submissions of all forms, latest first"},
     {.id = "getSubmission", .method = "GET", .path = "/submissions/{id}",
      .kind = &crm_op_get,
+     .doc = "With the answers by the names of the form's fields.",
      .summary = "Get a submission"},
     {.id = NULL}
 };

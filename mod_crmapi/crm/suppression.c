@@ -61,19 +61,26 @@ static const crm_operation_t operations[] = {
      .filters = list_filters,
      .sorts = orders,
      .ordered = 1,
+     .doc = "Addresses that are never written to: who unsubscribed, what "
+            "bounced, and what was added here.",
      .summary = "List suppressed addresses, latest first"},
     {.id = "addSuppression", .method = "POST", .path = "/suppressions",
      .kind = &crm_suppression_add,
      .location = 1,
      .body_schema = "SuppressionInput",
      .statuses = {200},
+     .example = "{'email':'mallory@example.org','reason':'asked by phone'}",
+     .doc = "Of an e-mail address or a phone number, in any spelling. "
+            "Sequences to it stop. 200 if it was there already.",
      .summary = "Suppress an address and stop its sequences"},
     {.id = "getSuppression", .method = "GET", .path = "/suppressions/{id}",
      .kind = &crm_op_get,
+     .doc = "Shows since when, and why.",
      .summary = "Get a suppression"},
     {.id = "deleteSuppression", .method = "DELETE",
      .path = "/suppressions/{id}",
      .kind = &crm_op_delete,
+     .doc = "What was stopped does not go on by itself.",
      .summary = "Allow an address to be written to again"},
     {.id = NULL}
 };

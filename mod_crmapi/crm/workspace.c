@@ -130,6 +130,8 @@ static const crm_kind_t kind_workspace = {
 static const crm_operation_t operations[] = {
     {.id = "getWorkspace", .method = "GET", .path = "/workspace",
      .kind = &kind_workspace,
+     .doc = "Ask this first: what the key may do, whether events are on, and "
+            "which limits there are.",
      .summary = "Get the key's workspace, and what the key may do"},
     {.id = NULL}
 };

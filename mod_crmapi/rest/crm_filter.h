@@ -9,7 +9,8 @@
 
 /* The filter by ids (contract 13.5). */
 #define CRM_FILTER_IDS \
-    {.field = {.name = "ids", .type = &crm_type_ids, \
+    {.field = {.name = "ids", .example = "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64", \
+               .type = &crm_type_ids, \
                .doc = "comma-separated, up to 100; others are left out " \
                       "(extension)"}, \
      .add = crm_filter_bind, \

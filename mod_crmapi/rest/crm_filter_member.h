@@ -13,7 +13,8 @@ extern const crm_type_t crm_type_member;
 
 /* The filter by a member of custom_fields. */
 #define CRM_FILTER_MEMBER \
-    {.field = {.name = "custom_fields.NAME", .type = &crm_type_member, \
+    {.field = {.name = "custom_fields.NAME", .example = "pro", \
+               .type = &crm_type_member, \
                .doc = "rows whose custom field NAME is this text, number, " \
                       "boolean or null. NAME stands for a name of at most 100 " \
                       "characters, whatever they are; up to 10 different ones " \

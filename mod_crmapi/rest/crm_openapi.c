@@ -142,6 +142,30 @@ static void add_resource_schemas(crm_buf_t *buf,
 
 /* ---- operations ---- */
 
+/* The id of all examples, as in openapi.json and the tables. */
+#define EXAMPLE_ID "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64"
+
+/* Add the example of a parameter that is FIELD: its own, or one of its type. */
+static void add_parameter_example(crm_buf_t *buf, const crm_field_t *field)
+{
+    const char *example = field->example;
+
+    if (field->type == &crm_type_boolean) {
+        add(buf, ",'example':true");
+        return;
+    }
+    if (!example) {
+        example = field->values ? field->values[0]
+                  : field->type == &crm_type_ref ? EXAMPLE_ID
+                  : field->type == &crm_type_time ? "2026-01-01T00:00:00Z"
+                  : NULL;
+    }
+    if (example) {
+        add(buf, ",'example':");
+        add_string(buf, example);
+    }
+}
+
 static void add_parameter(crm_buf_t *buf, const crm_filter_t *filter)
 {
     const crm_field_t *field = &filter->field;
@@ -153,6 +177,7 @@ static void add_parameter(crm_buf_t *buf, const crm_filter_t *filter)
         : ",'in':'query','schema':{");
     field->type->schema(buf, field, CRM_SIDE_QUERY);
     add(buf, "}");
+    add_parameter_example(buf, field);
     if (field->doc) {
         add(buf, ",'description':");
         add_string(buf, field->doc);
@@ -170,7 +195,9 @@ static void add_sort_parameter(crm_buf_t *buf, const crm_sort_t *sort)
         add(buf, i ? "," : "");
         add_string(buf, sort[i].name);
     }
-    add(buf, "]}},");
+    add(buf, "]},'example':");
+    add_string(buf, sort->name);
+    add(buf, "},");
 }
 
 /* Add the parameter "order". Its default may depend on the sort order. */
@@ -181,8 +208,8 @@ static void add_order_parameter(crm_buf_t *buf, const crm_sort_t *sorts)
     for (const crm_sort_t *sort = sorts; sort->keys[0]; sort++) {
         differ |= sort->ascending != sorts->ascending;
     }
-    add(buf, "{'name':'order','in':'query','schema':{'type':'string',"
-        "'enum':['asc','desc']");
+    add(buf, "{'name':'order','in':'query','example':'asc','schema':"
+        "{'type':'string','enum':['asc','desc']");
     if (!differ) {
         add(buf, sorts->ascending ? ",'default':'asc'}},"
                  : ",'default':'desc'}},");
@@ -254,7 +281,12 @@ static void add_content(crm_buf_t *buf, const crm_endpoint_t *endpoint,
         crm_buf_puts(buf, operation->kind == &crm_op_create ? "Create"
                      : "Update");
     }
-    add(buf, "'}}");
+    add(buf, "'}");
+    if (operation->example) {
+        add(buf, ",'example':");
+        add(buf, operation->example);
+    }
+    add(buf, "}");
 }
 
 /* Add the body of ENDPOINT, if it has one. */
@@ -453,6 +485,10 @@ static void add_operation(crm_buf_t *buf, const crm_endpoint_t *endpoint)
         add(buf, ",'deprecated':true,'description':");
         add_string(buf, "It will be removed, not before the date of Sunset.");
     }
+    else if (operation->doc) {
+        add(buf, ",'description':");
+        add_string(buf, operation->doc);
+    }
     add_parameters(buf, endpoint);
     add_body(buf, endpoint);
     add_responses(buf, endpoint);
@@ -468,7 +504,9 @@ static void add_webhook(crm_buf_t *buf, const crm_event_type_t *event)
     add(buf, ":{'post':{'operationId':'on");
     crm_buf_printf(buf, "%s\",\"summary\":", event->title);
     add_string(buf, event->doc);
-    add(buf, ",'tags':['Webhooks'],'security':[],'parameters':["
+    add(buf, ",'description':'Sent to the endpoints that want this event. It is "
+        "sent again until one answers with 2xx, and may come twice.'"
+        ",'tags':['Webhooks'],'security':[],'parameters':["
         "{'$ref':'#/components/parameters/webhook-id'},"
         "{'$ref':'#/components/parameters/webhook-timestamp'},"
         "{'$ref':'#/components/parameters/webhook-signature'}],"

@@ -130,6 +130,8 @@ struct crm_operation_t {
     const char *answer_schema;
     /* Name of a schema to add: the fields of a create, none required. */
     const char *item_schema;
+    const char *example;        /* a body that it takes, with ' in place of " */
+    const char *doc;            /* what to know beyond the summary */
     const char *summary;
 };
 

@@ -93,6 +93,7 @@ struct crm_field_t {
     const char *follow;
     const char *follow_sql;
     const char *doc;
+    const char *example;        /* of a parameter; NULL: that of its type */
 };
 
 /* The types with one value. The default maximum of a text is 1,000

@@ -12,7 +12,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get this document */
+        /**
+         * Get this document
+         * @description It needs no key. /api/v1/docs shows it as a page.
+         */
         get: operations["getOpenapi"];
         put?: never;
         post?: never;
@@ -29,7 +32,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the key's workspace, and what the key may do */
+        /**
+         * Get the key's workspace, and what the key may do
+         * @description Ask this first: what the key may do, whether events are on, and which limits there are.
+         */
         get: operations["getWorkspace"];
         put?: never;
         post?: never;
@@ -46,7 +52,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List agents */
+        /**
+         * List agents
+         * @description Their ids are what bot_id means elsewhere.
+         */
         get: operations["listAgents"];
         put?: never;
         post?: never;
@@ -63,7 +72,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get an agent */
+        /**
+         * Get an agent
+         * @description Secrets and prompts are not shown.
+         */
         get: operations["getAgent"];
         put?: never;
         post?: never;
@@ -80,7 +92,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List pipelines */
+        /**
+         * List pipelines
+         * @description Pipelines are made by the operator.
+         */
         get: operations["listPipelines"];
         put?: never;
         post?: never;
@@ -97,7 +112,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List a pipeline's stages in order, without pagination */
+        /**
+         * List a pipeline's stages in order, without pagination
+         * @description All of them in one list.
+         */
         get: operations["listPipelineStages"];
         put?: never;
         post?: never;
@@ -114,10 +132,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List companies */
+        /**
+         * List companies
+         * @description The newest first. To copy all, use cursor=*.
+         */
         get: operations["listCompanies"];
         put?: never;
-        /** Create a company */
+        /**
+         * Create a company
+         * @description Of an agent. An external_id that a company of the workspace has already is refused.
+         */
         post: operations["createCompany"];
         delete?: never;
         options?: never;
@@ -134,7 +158,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Create or update up to 200 companies */
+        /**
+         * Create or update up to 200 companies
+         * @description Each item is matched by external_id, or else by domain. A match is updated, the others are created. An item that fails is in errors, and does not fail the others.
+         */
         post: operations["upsertCompanies"];
         delete?: never;
         options?: never;
@@ -149,15 +176,24 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a company */
+        /**
+         * Get a company
+         * @description With the sum of its contacts' deals and its latest activity.
+         */
         get: operations["getCompany"];
         put?: never;
         post?: never;
-        /** Delete a company permanently */
+        /**
+         * Delete a company permanently
+         * @description There is no way back. Its contacts stay, without a company.
+         */
         delete: operations["deleteCompany"];
         options?: never;
         head?: never;
-        /** Change a company */
+        /**
+         * Change a company
+         * @description Changes what is sent. As application/merge-patch+json it merges custom_fields instead of replacing them.
+         */
         patch: operations["updateCompany"];
         trace?: never;
     };
@@ -168,10 +204,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List contacts */
+        /**
+         * List contacts
+         * @description The newest first. Filters are combined. To copy all, use cursor=*; to follow changes, GET /events.
+         */
         get: operations["listContacts"];
         put?: never;
-        /** Create a contact */
+        /**
+         * Create a contact
+         * @description Of an agent. Addresses may be sent as texts or objects. A known e-mail makes a second contact: use upsert to avoid that.
+         */
         post: operations["createContact"];
         delete?: never;
         options?: never;
@@ -186,7 +228,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Find a contact by its primary e-mail */
+        /**
+         * Find a contact by its primary e-mail
+         * @description Without case, by the primary e-mail only. If several have it, the oldest.
+         */
         get: operations["findContactByEmail"];
         put?: never;
         post?: never;
@@ -205,7 +250,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Create or update up to 200 contacts */
+        /**
+         * Create or update up to 200 contacts
+         * @description Each item is matched by external_id, or else by primary e-mail, or else by primary phone number. A match is updated, the others are created. An item that fails is in errors, and does not fail the others. It costs one write.
+         */
         post: operations["upsertContacts"];
         delete?: never;
         options?: never;
@@ -220,15 +268,24 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a contact */
+        /**
+         * Get a contact
+         * @description Shows it as it is now, with the time of its latest activity.
+         */
         get: operations["getContact"];
         put?: never;
         post?: never;
-        /** Delete a contact permanently */
+        /**
+         * Delete a contact permanently
+         * @description There is no way back. Running sequences stop; cards, conversations and submissions stay without it.
+         */
         delete: operations["deleteContact"];
         options?: never;
         head?: never;
-        /** Change a contact */
+        /**
+         * Change a contact
+         * @description Changes what is sent; null clears. As application/merge-patch+json it merges custom_fields instead of replacing them.
+         */
         patch: operations["updateContact"];
         trace?: never;
     };
@@ -241,7 +298,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Merge another contact into this one */
+        /**
+         * Merge another contact into this one
+         * @description Everything of the contact named by from moves to this one: lists are united, empty fields filled. Then from is gone: it answers 410 with the Location of this one.
+         */
         post: operations["mergeContact"];
         delete?: never;
         options?: never;
@@ -256,10 +316,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List cards */
+        /**
+         * List cards
+         * @description By pipeline, stage and position. Archived ones only with include_archived.
+         */
         get: operations["listPipelineCards"];
         put?: never;
-        /** Create a card */
+        /**
+         * Create a card
+         * @description At the end of the stage, unless order_index is sent.
+         */
         post: operations["createPipelineCard"];
         delete?: never;
         options?: never;
@@ -274,15 +340,24 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a card */
+        /**
+         * Get a card
+         * @description Shows an archived one, too.
+         */
         get: operations["getPipelineCard"];
         put?: never;
         post?: never;
-        /** Delete a card permanently */
+        /**
+         * Delete a card permanently
+         * @description There is no way back. To keep it, set archived_at instead.
+         */
         delete: operations["deletePipelineCard"];
         options?: never;
         head?: never;
-        /** Change, move or archive a card */
+        /**
+         * Change, move or archive a card
+         * @description Another pipeline_stage_id moves it to the end of that stage. archived_at archives it, null brings it back.
+         */
         patch: operations["updatePipelineCard"];
         trace?: never;
     };
@@ -293,10 +368,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List activities, latest first */
+        /**
+         * List activities, latest first
+         * @description Notes, calls, meetings and tasks of all contacts and companies. Open tasks: activity_type=task and completed=false, by sort=due_date.
+         */
         get: operations["listActivities"];
         put?: never;
-        /** Create an activity */
+        /**
+         * Create an activity
+         * @description Of a contact, a company, or both. A completed_at marks it as done.
+         */
         post: operations["createActivity"];
         delete?: never;
         options?: never;
@@ -311,7 +392,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List a contact's activities, latest first */
+        /**
+         * List a contact's activities, latest first
+         * @description The same for one contact.
+         */
         get: operations["listContactActivities"];
         put?: never;
         post?: never;
@@ -328,7 +412,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List a company's activities, latest first */
+        /**
+         * List a company's activities, latest first
+         * @description Those that name the company itself, not those of its contacts.
+         */
         get: operations["listCompanyActivities"];
         put?: never;
         post?: never;
@@ -345,15 +432,24 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get an activity */
+        /**
+         * Get an activity
+         * @description Shows it as it is now.
+         */
         get: operations["getActivity"];
         put?: never;
         post?: never;
-        /** Delete an activity permanently */
+        /**
+         * Delete an activity permanently
+         * @description There is no way back.
+         */
         delete: operations["deleteActivity"];
         options?: never;
         head?: never;
-        /** Change an activity */
+        /**
+         * Change an activity
+         * @description Completes a task by completed_at, or opens it again by null. Contact, company and type stay.
+         */
         patch: operations["updateActivity"];
         trace?: never;
     };
@@ -364,7 +460,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List conversations of all agents */
+        /**
+         * List conversations of all agents
+         * @description Of all agents, the newest first. Deleted ones only with include_deleted.
+         */
         get: operations["listConversations"];
         put?: never;
         post?: never;
@@ -381,7 +480,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List a contact's conversations */
+        /**
+         * List a contact's conversations
+         * @description The same for one contact.
+         */
         get: operations["listContactConversations"];
         put?: never;
         post?: never;
@@ -398,15 +500,24 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a conversation */
+        /**
+         * Get a conversation
+         * @description Shows a deleted one, too.
+         */
         get: operations["getConversation"];
         put?: never;
         post?: never;
-        /** Delete a conversation; its messages are kept */
+        /**
+         * Delete a conversation; its messages are kept
+         * @description It is hidden from lists, and cannot be restored by the API.
+         */
         delete: operations["deleteConversation"];
         options?: never;
         head?: never;
-        /** Change a conversation's inbox state */
+        /**
+         * Change a conversation's inbox state
+         * @description Notes, assignment, archive, takeover and whether it is active. Nothing is sent to the participant.
+         */
         patch: operations["updateConversation"];
         trace?: never;
     };
@@ -417,10 +528,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List a conversation's messages */
+        /**
+         * List a conversation's messages
+         * @description The oldest first.
+         */
         get: operations["listMessages"];
         put?: never;
-        /** Answer in a conversation, by its channel */
+        /**
+         * Answer in a conversation, by its channel
+         * @description Sends it to the participant by the conversation's channel. Its status tells later whether it arrived.
+         */
         post: operations["createMessage"];
         delete?: never;
         options?: never;
@@ -435,7 +552,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the messages of all conversations */
+        /**
+         * List the messages of all conversations
+         * @description The oldest first. Those of deleted conversations are there, too.
+         */
         get: operations["listAllMessages"];
         put?: never;
         post?: never;
@@ -452,7 +572,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a message */
+        /**
+         * Get a message
+         * @description With include also its metadata and its HTML, made safe.
+         */
         get: operations["getMessage"];
         put?: never;
         post?: never;
@@ -469,7 +592,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a mail as it came */
+        /**
+         * Get a mail as it came
+         * @description All bytes of the mail. They are kept for a time that the operator sets.
+         */
         get: operations["getOriginal"];
         put?: never;
         post?: never;
@@ -486,7 +612,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the bytes of an attachment */
+        /**
+         * Get the bytes of an attachment
+         * @description The bytes as they came in the mail. Their type is that of their sender if it is harmless, otherwise application/octet-stream.
+         */
         get: operations["getAttachment"];
         put?: never;
         post?: never;
@@ -503,7 +632,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List forms */
+        /**
+         * List forms
+         * @description Forms are made by the operator.
+         */
         get: operations["listForms"];
         put?: never;
         post?: never;
@@ -520,7 +652,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a form with its configuration */
+        /**
+         * Get a form with its configuration
+         * @description With its standard and custom fields and survey questions.
+         */
         get: operations["getForm"];
         put?: never;
         post?: never;
@@ -537,7 +672,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List a form's submissions, latest first */
+        /**
+         * List a form's submissions, latest first
+         * @description Those of tests only with include_internal.
+         */
         get: operations["listSubmissions"];
         put?: never;
         post?: never;
@@ -554,7 +692,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the submissions of all forms, latest first */
+        /**
+         * List the submissions of all forms, latest first
+         * @description Those of tests only with include_internal.
+         */
         get: operations["listAllSubmissions"];
         put?: never;
         post?: never;
@@ -571,7 +712,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a submission */
+        /**
+         * Get a submission
+         * @description With the answers by the names of the form's fields.
+         */
         get: operations["getSubmission"];
         put?: never;
         post?: never;
@@ -588,7 +732,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List templates, latest first */
+        /**
+         * List templates, latest first
+         * @description Their ids are the template_id of a start.
+         */
         get: operations["listSequenceTemplates"];
         put?: never;
         post?: never;
@@ -605,7 +752,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a template with its steps */
+        /**
+         * Get a template with its steps
+         * @description Shows what a sequence of it will send.
+         */
         get: operations["getSequenceTemplate"];
         put?: never;
         post?: never;
@@ -622,10 +772,16 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List suppressed addresses, latest first */
+        /**
+         * List suppressed addresses, latest first
+         * @description Addresses that are never written to: who unsubscribed, what bounced, and what was added here.
+         */
         get: operations["listSuppressions"];
         put?: never;
-        /** Suppress an address and stop its sequences */
+        /**
+         * Suppress an address and stop its sequences
+         * @description Of an e-mail address or a phone number, in any spelling. Sequences to it stop. 200 if it was there already.
+         */
         post: operations["addSuppression"];
         delete?: never;
         options?: never;
@@ -640,11 +796,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get a suppression */
+        /**
+         * Get a suppression
+         * @description Shows since when, and why.
+         */
         get: operations["getSuppression"];
         put?: never;
         post?: never;
-        /** Allow an address to be written to again */
+        /**
+         * Allow an address to be written to again
+         * @description What was stopped does not go on by itself.
+         */
         delete: operations["deleteSuppression"];
         options?: never;
         head?: never;
@@ -660,7 +822,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Start a sequence for one contact */
+        /**
+         * Start a sequence for one contact
+         * @description Creates or updates the contact, and generates texts for it, which takes 30 to 90 seconds. Ask status_url for the state.
+         */
         post: operations["startSequence"];
         delete?: never;
         options?: never;
@@ -675,7 +840,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List enrollments, latest first */
+        /**
+         * List enrollments, latest first
+         * @description One for each contact in a sequence.
+         */
         get: operations["listEnrollments"];
         put?: never;
         post?: never;
@@ -692,7 +860,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get an enrollment with its sequence and steps */
+        /**
+         * Get an enrollment with its sequence and steps
+         * @description For polling: its state, and what was sent when.
+         */
         get: operations["getEnrollment"];
         put?: never;
         post?: never;
@@ -711,7 +882,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Approve an enrollment that waits for approval */
+        /**
+         * Approve an enrollment that waits for approval
+         * @description Its first step is sent at once. 409 in any other state.
+         */
         post: operations["approveEnrollment"];
         delete?: never;
         options?: never;
@@ -728,7 +902,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Stop an enrollment, or reject one that waits for approval */
+        /**
+         * Stop an enrollment, or reject one that waits for approval
+         * @description Nothing is sent afterwards. 409 if it has ended already.
+         */
         post: operations["stopEnrollment"];
         delete?: never;
         options?: never;
@@ -743,7 +920,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Read what has changed, by cursor */
+        /**
+         * Read what has changed, by cursor
+         * @description The log of all changes in their order. Keep next_cursor, and ask again with it.
+         */
         get: operations["listEvents"];
         put?: never;
         post?: never;
@@ -764,7 +944,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A contact was created: by the API, an import or a channel */
+        /**
+         * A contact was created: by the API, an import or a channel
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onContactCreated"];
         delete?: never;
         options?: never;
@@ -781,7 +964,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A contact was changed */
+        /**
+         * A contact was changed
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onContactUpdated"];
         delete?: never;
         options?: never;
@@ -798,7 +984,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A contact was deleted */
+        /**
+         * A contact was deleted
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onContactDeleted"];
         delete?: never;
         options?: never;
@@ -815,7 +1004,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** All that is kept about a contact was erased */
+        /**
+         * All that is kept about a contact was erased
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onContactErased"];
         delete?: never;
         options?: never;
@@ -832,7 +1024,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A contact was merged into another one, which has all of it */
+        /**
+         * A contact was merged into another one, which has all of it
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onContactMerged"];
         delete?: never;
         options?: never;
@@ -849,7 +1044,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A company was created */
+        /**
+         * A company was created
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onCompanyCreated"];
         delete?: never;
         options?: never;
@@ -866,7 +1064,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A company was changed */
+        /**
+         * A company was changed
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onCompanyUpdated"];
         delete?: never;
         options?: never;
@@ -883,7 +1084,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A company was deleted */
+        /**
+         * A company was deleted
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onCompanyDeleted"];
         delete?: never;
         options?: never;
@@ -900,7 +1104,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A card was created */
+        /**
+         * A card was created
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onPipelineCardCreated"];
         delete?: never;
         options?: never;
@@ -917,7 +1124,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A card was changed */
+        /**
+         * A card was changed
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onPipelineCardUpdated"];
         delete?: never;
         options?: never;
@@ -934,7 +1144,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A card was deleted */
+        /**
+         * A card was deleted
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onPipelineCardDeleted"];
         delete?: never;
         options?: never;
@@ -951,7 +1164,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** An activity was created */
+        /**
+         * An activity was created
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onActivityCreated"];
         delete?: never;
         options?: never;
@@ -968,7 +1184,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** An activity was changed */
+        /**
+         * An activity was changed
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onActivityUpdated"];
         delete?: never;
         options?: never;
@@ -985,7 +1204,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** An activity was deleted */
+        /**
+         * An activity was deleted
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onActivityDeleted"];
         delete?: never;
         options?: never;
@@ -1002,7 +1224,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A conversation was created */
+        /**
+         * A conversation was created
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onConversationCreated"];
         delete?: never;
         options?: never;
@@ -1019,7 +1244,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A conversation was changed */
+        /**
+         * A conversation was changed
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onConversationUpdated"];
         delete?: never;
         options?: never;
@@ -1036,7 +1264,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A conversation was deleted */
+        /**
+         * A conversation was deleted
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onConversationDeleted"];
         delete?: never;
         options?: never;
@@ -1053,7 +1284,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A message was created */
+        /**
+         * A message was created
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onMessageCreated"];
         delete?: never;
         options?: never;
@@ -1070,7 +1304,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A message has a new status */
+        /**
+         * A message has a new status
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onMessageUpdated"];
         delete?: never;
         options?: never;
@@ -1087,7 +1324,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** A form was submitted */
+        /**
+         * A form was submitted
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onFormSubmitted"];
         delete?: never;
         options?: never;
@@ -1104,7 +1344,10 @@ export interface webhooks {
         };
         get?: never;
         put?: never;
-        /** An enrollment has a new status */
+        /**
+         * An enrollment has a new status
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
         post: operations["onEnrollmentUpdated"];
         delete?: never;
         options?: never;
@@ -2511,25 +2754,53 @@ export interface components {
         };
     };
     parameters: {
+        /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
         id: string;
+        /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
         message_id: string;
+        /** @example 1 */
         page: number;
+        /** @example 100 */
         page_size: number;
-        /** @description seconds for which an empty page waits for something; the connection may be closed after it */
+        /**
+         * @description seconds for which an empty page waits for something; the connection may be closed after it
+         * @example 1
+         */
         wait: number;
-        /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+        /**
+         * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+         * @example *
+         */
         cursor: string;
-        /** @description *: the oldest event; end: behind the newest; or the next_cursor of an earlier answer */
+        /**
+         * @description *: the oldest event; end: behind the newest; or the next_cursor of an earlier answer
+         * @example *
+         */
         log_cursor: string;
-        /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+        /**
+         * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+         * @example *
+         */
         "If-Match": string;
-        /** @description Entity tags: 304 if the response would have one of them. *: always */
+        /**
+         * @description Entity tags: 304 if the response would have one of them. *: always
+         * @example "0"
+         */
         "If-None-Match": string;
-        /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+        /**
+         * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+         * @example handling=strict
+         */
         Prefer: string;
-        /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+        /**
+         * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+         * @example order-1001
+         */
         "Idempotency-Key": string;
-        /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+        /**
+         * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+         * @example sync-17
+         */
         "X-Request-Id": string;
         /** @description The event's id, the same in every attempt */
         "webhook-id": string;
@@ -2595,9 +2866,15 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -2633,22 +2910,42 @@ export interface operations {
     listAgents: {
         parameters: {
             query?: {
-                /** @description substring of name, slug or summary */
+                /**
+                 * @description substring of name, slug or summary
+                 * @example ada
+                 */
                 search?: string;
+                /** @example sales */
                 slug?: string;
+                /** @example true */
                 is_agent?: boolean;
+                /** @example true */
                 enabled?: boolean;
-                /** @description exact: internal does not list both */
+                /**
+                 * @description exact: internal does not list both
+                 * @example internal
+                 */
                 agent_type?: "internal" | "external" | "both";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -2687,14 +2984,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -2732,17 +3039,31 @@ export interface operations {
     listPipelines: {
         parameters: {
             query?: {
-                /** @description only rows of this agent */
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 bot_id?: string;
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -2781,12 +3102,19 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -2822,40 +3150,88 @@ export interface operations {
     listCompanies: {
         parameters: {
             query?: {
-                /** @description substring of name, domain or industry */
+                /**
+                 * @description substring of name, domain or industry
+                 * @example ada
+                 */
                 search?: string;
-                /** @description comma-separated; rows that have any of them */
+                /**
+                 * @description comma-separated; rows that have any of them
+                 * @example vip
+                 */
                 tags?: string;
-                /** @description any (default) or all of the tags */
+                /**
+                 * @description any (default) or all of the tags
+                 * @example any
+                 */
                 tags_match?: "any" | "all";
-                /** @description exact */
+                /**
+                 * @description exact
+                 * @example Retail
+                 */
                 industry?: string;
-                /** @description exact, without case */
+                /**
+                 * @description exact, without case
+                 * @example example.com
+                 */
                 domain?: string;
-                /** @description only rows of this agent */
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 bot_id?: string;
-                /** @description exact */
+                /**
+                 * @description exact
+                 * @example shop-1001
+                 */
                 external_id?: string;
-                /** @description rows whose custom field NAME is this text, number, boolean or null. NAME stands for a name of at most 100 characters, whatever they are; up to 10 different ones may be sent */
+                /**
+                 * @description rows whose custom field NAME is this text, number, boolean or null. NAME stands for a name of at most 100 characters, whatever they are; up to 10 different ones may be sent
+                 * @example pro
+                 */
                 "custom_fields.NAME"?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_before?: string;
-                /** @description comma-separated, up to 100; others are left out (extension) */
+                /**
+                 * @description comma-separated, up to 100; others are left out (extension)
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 ids?: string;
+                /** @example created_at */
                 sort?: "created_at" | "updated_at";
-                /** @description by default desc for created_at, asc for updated_at */
+                /**
+                 * @description by default desc for created_at, asc for updated_at
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -2894,11 +3270,20 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -2906,6 +3291,14 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "bot_id": "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64",
+                 *       "name": "Example Ltd",
+                 *       "domain": "example.com",
+                 *       "external_id": "shop-7"
+                 *     }
+                 */
                 "application/json": components["schemas"]["CompanyCreate"];
             };
         };
@@ -2946,11 +3339,20 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -2958,6 +3360,23 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "bot_id": "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64",
+                 *       "companies": [
+                 *         {
+                 *           "external_id": "shop-7",
+                 *           "name": "Example Ltd",
+                 *           "tags": [
+                 *             "customer"
+                 *           ]
+                 *         }
+                 *       ],
+                 *       "on_match": {
+                 *         "tags": "union"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["CompanyUpsertInput"];
             };
         };
@@ -2996,14 +3415,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -3042,16 +3471,29 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                /**
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -3087,23 +3529,52 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                /**
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "industry": "Retail",
+                 *       "custom_fields": {
+                 *         "tier": "gold"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["CompanyUpdate"];
+                /**
+                 * @example {
+                 *       "industry": "Retail",
+                 *       "custom_fields": {
+                 *         "tier": "gold"
+                 *       }
+                 *     }
+                 */
                 "application/merge-patch+json": components["schemas"]["CompanyUpdate"];
             };
         };
@@ -3144,52 +3615,117 @@ export interface operations {
     listContacts: {
         parameters: {
             query?: {
-                /** @description substring of name, e-mail, phone number or company */
+                /**
+                 * @description substring of name, e-mail, phone number or company
+                 * @example ada
+                 */
                 search?: string;
-                /** @description comma-separated; rows that have any of them */
+                /**
+                 * @description comma-separated; rows that have any of them
+                 * @example vip
+                 */
                 tags?: string;
-                /** @description any (default) or all of the tags */
+                /**
+                 * @description any (default) or all of the tags
+                 * @example any
+                 */
                 tags_match?: "any" | "all";
+                /** @example fair */
                 lead_source?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 pipeline_stage_id?: string;
-                /** @description only rows of this agent */
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 bot_id?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_before?: string;
-                /** @description only contacts of this company */
+                /**
+                 * @description only contacts of this company
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 company_id?: string;
-                /** @description whether the contact has a company_id */
+                /**
+                 * @description whether the contact has a company_id
+                 * @example true
+                 */
                 has_company?: boolean;
-                /** @description exact */
+                /**
+                 * @description exact
+                 * @example customer
+                 */
                 contact_type?: string;
-                /** @description contacts that have this address, without case, whether it is the primary one or not */
+                /**
+                 * @description contacts that have this address, without case, whether it is the primary one or not
+                 * @example ada@example.com
+                 */
                 email?: string;
-                /** @description contacts that have this number, in any spelling that has the same E.164 form */
+                /**
+                 * @description contacts that have this number, in any spelling that has the same E.164 form
+                 * @example +4930901820
+                 */
                 phone?: string;
-                /** @description exact */
+                /**
+                 * @description exact
+                 * @example shop-1001
+                 */
                 external_id?: string;
-                /** @description rows whose custom field NAME is this text, number, boolean or null. NAME stands for a name of at most 100 characters, whatever they are; up to 10 different ones may be sent */
+                /**
+                 * @description rows whose custom field NAME is this text, number, boolean or null. NAME stands for a name of at most 100 characters, whatever they are; up to 10 different ones may be sent
+                 * @example pro
+                 */
                 "custom_fields.NAME"?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_before?: string;
-                /** @description comma-separated, up to 100; others are left out (extension) */
+                /**
+                 * @description comma-separated, up to 100; others are left out (extension)
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 ids?: string;
+                /** @example created_at */
                 sort?: "created_at" | "updated_at";
-                /** @description by default desc for created_at, asc for updated_at */
+                /**
+                 * @description by default desc for created_at, asc for updated_at
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -3228,11 +3764,20 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -3240,6 +3785,19 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "bot_id": "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64",
+                 *       "first_name": "Ada",
+                 *       "emails": [
+                 *         "ada@example.com"
+                 *       ],
+                 *       "tags": [
+                 *         "vip"
+                 *       ],
+                 *       "external_id": "shop-1001"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ContactCreate"];
             };
         };
@@ -3279,15 +3837,27 @@ export interface operations {
     findContactByEmail: {
         parameters: {
             query: {
-                /** @description matched to the primary e-mail without case; the oldest contact that has it */
+                /**
+                 * @description matched to the primary e-mail without case; the oldest contact that has it
+                 * @example ada@example.com
+                 */
                 email: string;
             };
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -3327,11 +3897,20 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -3339,6 +3918,23 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "bot_id": "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64",
+                 *       "contacts": [
+                 *         {
+                 *           "external_id": "shop-1001",
+                 *           "first_name": "Ada",
+                 *           "emails": [
+                 *             "ada@example.com"
+                 *           ]
+                 *         }
+                 *       ],
+                 *       "on_match": {
+                 *         "custom_fields": "merge"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["UpsertInput"];
             };
         };
@@ -3377,14 +3973,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -3424,16 +4030,29 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                /**
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -3470,23 +4089,52 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                /**
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "job_title": "Engineer",
+                 *       "custom_fields": {
+                 *         "plan": "pro"
+                 *       }
+                 *     }
+                 */
                 "application/json": components["schemas"]["ContactUpdate"];
+                /**
+                 * @example {
+                 *       "job_title": "Engineer",
+                 *       "custom_fields": {
+                 *         "plan": "pro"
+                 *       }
+                 *     }
+                 */
                 "application/merge-patch+json": components["schemas"]["ContactUpdate"];
             };
         };
@@ -3529,20 +4177,35 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "from": "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c65"
+                 *     }
+                 */
                 "application/json": components["schemas"]["MergeInput"];
             };
         };
@@ -3583,28 +4246,56 @@ export interface operations {
     listPipelineCards: {
         parameters: {
             query?: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 pipeline_id?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 pipeline_stage_id?: string;
-                /** @description of the stage's agent */
+                /**
+                 * @description of the stage's agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 bot_id?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 contact_id?: string;
-                /** @description default false */
+                /**
+                 * @description default false
+                 * @example true
+                 */
                 include_archived?: boolean;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_before?: string;
+                /** @example position */
                 sort?: "position" | "updated_at";
+                /** @example asc */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -3643,11 +4334,20 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -3655,6 +4355,13 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "pipeline_stage_id": "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64",
+                 *       "contact_id": "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64",
+                 *       "title": "Twelve chairs"
+                 *     }
+                 */
                 "application/json": components["schemas"]["PipelineCardCreate"];
             };
         };
@@ -3695,14 +4402,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -3741,16 +4458,29 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                /**
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -3786,23 +4516,48 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                /**
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "title": "Twelve chairs and a table",
+                 *       "archived_at": null
+                 *     }
+                 */
                 "application/json": components["schemas"]["PipelineCardUpdate"];
+                /**
+                 * @example {
+                 *       "title": "Twelve chairs and a table",
+                 *       "archived_at": null
+                 *     }
+                 */
                 "application/merge-patch+json": components["schemas"]["PipelineCardUpdate"];
             };
         };
@@ -3843,35 +4598,74 @@ export interface operations {
     listActivities: {
         parameters: {
             query?: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 contact_id?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 company_id?: string;
+                /** @example note */
                 activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
-                /** @description whether it has completed_at */
+                /**
+                 * @description whether it has completed_at
+                 * @example true
+                 */
                 completed?: boolean;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 due_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 due_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_before?: string;
+                /** @example created_at */
                 sort?: "created_at" | "due_date" | "updated_at";
-                /** @description by default desc for created_at, asc for due_date, asc for updated_at */
+                /**
+                 * @description by default desc for created_at, asc for due_date, asc for updated_at
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -3910,11 +4704,20 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -3922,6 +4725,14 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "activity_type": "task",
+                 *       "contact_id": "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64",
+                 *       "title": "Call back",
+                 *       "due_date": "2026-12-01T09:00:00Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ActivityCreate"];
             };
         };
@@ -3961,36 +4772,74 @@ export interface operations {
     listContactActivities: {
         parameters: {
             query?: {
+                /** @example note */
                 activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
-                /** @description whether it has completed_at */
+                /**
+                 * @description whether it has completed_at
+                 * @example true
+                 */
                 completed?: boolean;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 due_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 due_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_before?: string;
+                /** @example created_at */
                 sort?: "created_at" | "due_date" | "updated_at";
-                /** @description by default desc for created_at, asc for due_date, asc for updated_at */
+                /**
+                 * @description by default desc for created_at, asc for due_date, asc for updated_at
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4029,36 +4878,74 @@ export interface operations {
     listCompanyActivities: {
         parameters: {
             query?: {
+                /** @example note */
                 activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
-                /** @description whether it has completed_at */
+                /**
+                 * @description whether it has completed_at
+                 * @example true
+                 */
                 completed?: boolean;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 due_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 due_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_before?: string;
+                /** @example created_at */
                 sort?: "created_at" | "due_date" | "updated_at";
-                /** @description by default desc for created_at, asc for due_date, asc for updated_at */
+                /**
+                 * @description by default desc for created_at, asc for due_date, asc for updated_at
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4097,14 +4984,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4143,16 +5040,29 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                /**
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4188,23 +5098,46 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                /**
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "completed_at": "2026-12-01T09:30:00.000Z"
+                 *     }
+                 */
                 "application/json": components["schemas"]["ActivityUpdate"];
+                /**
+                 * @example {
+                 *       "completed_at": "2026-12-01T09:30:00.000Z"
+                 *     }
+                 */
                 "application/merge-patch+json": components["schemas"]["ActivityUpdate"];
             };
         };
@@ -4245,48 +5178,103 @@ export interface operations {
     listConversations: {
         parameters: {
             query?: {
-                /** @description only rows of this agent */
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 bot_id?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 contact_id?: string;
+                /** @example v-1 */
                 visitor_id?: string;
-                /** @description user id */
+                /**
+                 * @description user id
+                 * @example ann
+                 */
                 assigned_to?: string;
                 /** @description a channel, by name or code */
                 type?: "chat" | "phone" | "voice" | "call" | "text" | "sms" | "email" | "form" | "1" | "2" | "3" | "4" | "5";
+                /** @example true */
                 active?: boolean;
-                /** @description omit to include both */
+                /**
+                 * @description omit to include both
+                 * @example true
+                 */
                 archived?: boolean;
+                /** @example true */
                 human_takeover?: boolean;
-                /** @description default false */
+                /**
+                 * @description default false
+                 * @example true
+                 */
                 include_deleted?: boolean;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 last_message_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 last_message_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_before?: string;
-                /** @description substring of the latest message, e-mail, phone number or human name */
+                /**
+                 * @description substring of the latest message, e-mail, phone number or human name
+                 * @example ada
+                 */
                 search?: string;
-                /** @description comma-separated, up to 100; others are left out (extension) */
+                /**
+                 * @description comma-separated, up to 100; others are left out (extension)
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 ids?: string;
+                /** @example created_at */
                 sort?: "created_at" | "last_message_at" | "updated_at";
-                /** @description by default desc for created_at, desc for last_message_at, asc for updated_at */
+                /**
+                 * @description by default desc for created_at, desc for last_message_at, asc for updated_at
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -4324,51 +5312,107 @@ export interface operations {
     listContactConversations: {
         parameters: {
             query?: {
-                /** @description only rows of this agent */
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 bot_id?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 contact_id?: string;
+                /** @example v-1 */
                 visitor_id?: string;
-                /** @description user id */
+                /**
+                 * @description user id
+                 * @example ann
+                 */
                 assigned_to?: string;
                 /** @description a channel, by name or code */
                 type?: "chat" | "phone" | "voice" | "call" | "text" | "sms" | "email" | "form" | "1" | "2" | "3" | "4" | "5";
+                /** @example true */
                 active?: boolean;
-                /** @description omit to include both */
+                /**
+                 * @description omit to include both
+                 * @example true
+                 */
                 archived?: boolean;
+                /** @example true */
                 human_takeover?: boolean;
-                /** @description default false */
+                /**
+                 * @description default false
+                 * @example true
+                 */
                 include_deleted?: boolean;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 last_message_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 last_message_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_before?: string;
-                /** @description substring of the latest message, e-mail, phone number or human name */
+                /**
+                 * @description substring of the latest message, e-mail, phone number or human name
+                 * @example ada
+                 */
                 search?: string;
-                /** @description comma-separated, up to 100; others are left out (extension) */
+                /**
+                 * @description comma-separated, up to 100; others are left out (extension)
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 ids?: string;
+                /** @example created_at */
                 sort?: "created_at" | "last_message_at" | "updated_at";
-                /** @description by default desc for created_at, desc for last_message_at, asc for updated_at */
+                /**
+                 * @description by default desc for created_at, desc for last_message_at, asc for updated_at
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4408,14 +5452,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4454,16 +5508,29 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                /**
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4499,23 +5566,48 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                /**
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "assigned_to": "ann",
+                 *       "archived": false
+                 *     }
+                 */
                 "application/json": components["schemas"]["ConversationUpdate"];
+                /**
+                 * @example {
+                 *       "assigned_to": "ann",
+                 *       "archived": false
+                 *     }
+                 */
                 "application/merge-patch+json": components["schemas"]["ConversationUpdate"];
             };
         };
@@ -4556,29 +5648,57 @@ export interface operations {
     listMessages: {
         parameters: {
             query?: {
-                /** @description for example user, assistant, human, tool */
+                /**
+                 * @description for example user, assistant, human, tool
+                 * @example user
+                 */
                 role?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_before?: string;
-                /** @description what else to show, separated by commas (extension) */
+                /**
+                 * @description what else to show, separated by commas (extension)
+                 * @example metadata
+                 */
                 include?: string;
+                /** @example asc */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
-                /** @description seconds for which an empty page waits for something; the connection may be closed after it */
+                /**
+                 * @description seconds for which an empty page waits for something; the connection may be closed after it
+                 * @example 1
+                 */
                 wait?: components["parameters"]["wait"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4617,20 +5737,35 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "content": "Yes, we are open on Saturday."
+                 *     }
+                 */
                 "application/json": components["schemas"]["MessageInput"];
             };
         };
@@ -4670,25 +5805,50 @@ export interface operations {
     listAllMessages: {
         parameters: {
             query?: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 conversation_id?: string;
-                /** @description for example user, assistant, human, tool */
+                /**
+                 * @description for example user, assistant, human, tool
+                 * @example user
+                 */
                 role?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_before?: string;
-                /** @description what else to show, separated by commas (extension) */
+                /**
+                 * @description what else to show, separated by commas (extension)
+                 * @example metadata
+                 */
                 include?: string;
+                /** @example asc */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -4726,19 +5886,33 @@ export interface operations {
     getMessage: {
         parameters: {
             query?: {
-                /** @description what else to show, separated by commas (extension) */
+                /**
+                 * @description what else to show, separated by commas (extension)
+                 * @example metadata
+                 */
                 include?: string;
             };
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 message_id: components["parameters"]["message_id"];
             };
             cookie?: never;
@@ -4777,15 +5951,26 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 message_id: components["parameters"]["message_id"];
             };
             cookie?: never;
@@ -4826,14 +6011,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4873,17 +6068,31 @@ export interface operations {
     listForms: {
         parameters: {
             query?: {
-                /** @description only rows of this agent */
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 bot_id?: string;
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -4922,14 +6131,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4967,20 +6186,35 @@ export interface operations {
     listSubmissions: {
         parameters: {
             query?: {
-                /** @description default false */
+                /**
+                 * @description default false
+                 * @example true
+                 */
                 include_internal?: boolean;
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5018,24 +6252,47 @@ export interface operations {
     listAllSubmissions: {
         parameters: {
             query?: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 form_id?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 contact_id?: string;
-                /** @description default false */
+                /**
+                 * @description default false
+                 * @example true
+                 */
                 include_internal?: boolean;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_before?: string;
+                /** @example asc */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -5074,14 +6331,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5119,28 +6386,58 @@ export interface operations {
     listSequenceTemplates: {
         parameters: {
             query?: {
-                /** @description only rows of this agent */
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 bot_id?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_before?: string;
+                /** @example created_at */
                 sort?: "created_at" | "updated_at";
-                /** @description by default desc for created_at, asc for updated_at */
+                /**
+                 * @description by default desc for created_at, asc for updated_at
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -5179,14 +6476,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5224,26 +6531,53 @@ export interface operations {
     listSuppressions: {
         parameters: {
             query?: {
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_before?: string;
+                /** @example created_at */
                 sort?: "created_at" | "updated_at";
-                /** @description by default desc for created_at, asc for updated_at */
+                /**
+                 * @description by default desc for created_at, asc for updated_at
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -5282,11 +6616,20 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -5294,6 +6637,12 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "email": "mallory@example.org",
+                 *       "reason": "asked by phone"
+                 *     }
+                 */
                 "application/json": components["schemas"]["SuppressionInput"];
             };
         };
@@ -5352,14 +6701,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5398,16 +6757,29 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists */
+                /**
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
                 "If-Match"?: components["parameters"]["If-Match"];
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5443,11 +6815,20 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -5455,6 +6836,19 @@ export interface operations {
         };
         requestBody: {
             content: {
+                /**
+                 * @example {
+                 *       "template_id": "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64",
+                 *       "bot_id": "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64",
+                 *       "contact": {
+                 *         "emails": [
+                 *           "grace@example.com"
+                 *         ],
+                 *         "first_name": "Grace"
+                 *       },
+                 *       "idempotency_key": "order-1001"
+                 *     }
+                 */
                 "application/json": components["schemas"]["StartInput"];
             };
         };
@@ -5493,30 +6887,62 @@ export interface operations {
     listEnrollments: {
         parameters: {
             query?: {
+                /** @example generating */
                 status?: "generating" | "pending_approval" | "approved" | "running" | "stopped_reply" | "stopped_unsubscribed" | "stopped_user" | "completed" | "failed";
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 contact_id?: string;
-                /** @description of the enrollment's sequence */
+                /**
+                 * @description of the enrollment's sequence
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 template_id?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 created_before?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_after?: string;
-                /** @description inclusive */
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
                 updated_before?: string;
+                /** @example created_at */
                 sort?: "created_at" | "updated_at";
-                /** @description by default desc for created_at, asc for updated_at */
+                /**
+                 * @description by default desc for created_at, asc for updated_at
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
+                /** @example 1 */
                 page?: components["parameters"]["page"];
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *, or the next_cursor of the page before, with the same filters and order; instead of page */
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
                 cursor?: components["parameters"]["cursor"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
@@ -5555,14 +6981,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Entity tags: 304 if the response would have one of them. *: always */
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5601,14 +7037,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5647,14 +7093,24 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way */
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
                 "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5692,18 +7148,34 @@ export interface operations {
     listEvents: {
         parameters: {
             query?: {
-                /** @description comma-separated types of events, for example contact.created,contact.updated; a page may be short then although has_more is true */
+                /**
+                 * @description comma-separated types of events, for example contact.created,contact.updated; a page may be short then although has_more is true
+                 * @example contact.created
+                 */
                 type?: string;
+                /** @example 100 */
                 page_size?: components["parameters"]["page_size"];
-                /** @description *: the oldest event; end: behind the newest; or the next_cursor of an earlier answer */
+                /**
+                 * @description *: the oldest event; end: behind the newest; or the next_cursor of an earlier answer
+                 * @example *
+                 */
                 cursor?: components["parameters"]["log_cursor"];
-                /** @description seconds for which an empty page waits for something; the connection may be closed after it */
+                /**
+                 * @description seconds for which an empty page waits for something; the connection may be closed after it
+                 * @example 1
+                 */
                 wait?: components["parameters"]["wait"];
             };
             header?: {
-                /** @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters */
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
                 Prefer?: components["parameters"]["Prefer"];
-                /** @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ - */
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path?: never;
