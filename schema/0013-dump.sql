@@ -553,6 +553,91 @@ BEGIN
 END
 $$;
 
+-- Whether an erasure in WORKSPACE may take longer than a request: it reads all
+-- events. Internal.
+CREATE FUNCTION crmapi.erase_is_long(workspace uuid) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM crmapi.event v
+                   WHERE v.workspace_id = erase_is_long.workspace OFFSET 20000);
+END
+$$;
+
+-- Make the job that does for CONTACT what contact_erase() could not. Its payload
+-- names the contact in a list: one that has the id as a text is a job of the person,
+-- which an erasure waits for. Internal.
+CREATE FUNCTION crmapi.erase_later(workspace uuid, contact uuid) RETURNS text
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    what CONSTANT jsonb := jsonb_build_object('contact_ids', ARRAY[contact]);
+BEGIN
+    INSERT INTO crmapi.job (workspace_id, kind, payload)
+    SELECT erase_later.workspace, 'sequence.erase', what
+    WHERE NOT EXISTS (SELECT FROM crmapi.job j
+        WHERE j.workspace_id = erase_later.workspace AND j.state = 'ready'
+          AND j.kind = 'sequence.erase' AND j.payload = what);
+    RETURN 'pending';
+END
+$$;
+
+-- The status of the erasure of CONTACT, which is no contact: "missing", "erased", or
+-- "pending" while its job is not done. Internal.
+CREATE FUNCTION crmapi.erase_status(workspace uuid, contact uuid) RETURNS text
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM crmapi.erasure e
+                   WHERE e.workspace_id = erase_status.workspace
+                     AND e.contact_ids @> ARRAY[contact]) THEN
+        RETURN 'missing';
+    END IF;
+    RETURN CASE WHEN EXISTS (SELECT FROM crmapi.job j
+        WHERE j.workspace_id = erase_status.workspace
+          AND j.kind = 'sequence.erase'
+          AND j.state NOT IN ('done', 'cancelled')
+          AND j.payload = jsonb_build_object('contact_ids', ARRAY[contact]))
+        THEN 'pending' ELSE 'erased' END;
+END
+$$;
+
+-- Erase the person who is CONTACT, with all contacts and addresses of person().
+-- Returns "erased"; "pending": a job does the rest, because something is being sent,
+-- the workspace is large, or messages may be in an outbox of the relay maildir;
+-- "missing". Of a contact that was erased it says how far that is. LATE: called by
+-- that job. Then it returns "busy" if something is being sent. Locks: enrollment,
+-- step, job. For the API and the worker.
+CREATE FUNCTION crmapi.contact_erase(workspace uuid, contact uuid, late boolean)
+    RETURNS text
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    who record;
+BEGIN
+    IF NOT EXISTS (SELECT FROM crmapi.contact c
+                   WHERE c.workspace_id = contact_erase.workspace
+                     AND c.id = contact_erase.contact) THEN
+        RETURN crmapi.erase_status(workspace, contact);
+    END IF;
+    SELECT p.* INTO who FROM crmapi.person(workspace, contact, NULL, NULL) p;
+    IF NOT late AND crmapi.erase_is_long(workspace) THEN
+        PERFORM crmapi.erase_busy(workspace, ARRAY(
+            SELECT e.id FROM crmapi.enrollment e
+            WHERE e.workspace_id = contact_erase.workspace
+              AND e.contact_id = ANY (who.contacts)), '{}');
+        RETURN crmapi.erase_later(workspace, contact);
+    END IF;
+    IF crmapi.erase(workspace, who.contacts, who.mails, who.phones) IS NULL THEN
+        RETURN CASE WHEN late THEN 'busy'
+               ELSE crmapi.erase_later(workspace, contact) END;
+    END IF;
+    IF NOT late AND EXISTS (SELECT FROM crmapi.erasure e
+        WHERE e.workspace_id = contact_erase.workspace
+          AND e.contact_ids @> ARRAY[contact] AND e.sent_ids <> '{}') THEN
+        RETURN crmapi.erase_later(workspace, contact);
+    END IF;
+    RETURN 'erased';
+END
+$$;
+
 -- The ids of the mails that asked the admins of WORKSPACE for reviews of
 -- ENROLLMENTS, as crmapid makes them. Internal.
 CREATE FUNCTION crmapi.review_mails(workspace uuid, enrollments uuid[])

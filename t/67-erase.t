@@ -304,6 +304,102 @@ subtest "what is being sent to the person is waited for" => sub {
     status_is($c->get("/api/v1/contacts/$id"), 404, "all is gone");
 };
 
+# The status that POST /contacts/ID/erase answers.
+sub erase {
+    my ($id, %more) = @_;
+    my $r = $c->post("/api/v1/contacts/$id/erase", undef, %more);
+    status_is($r, 202, "it is accepted");
+    is_deeply([sort keys %{$r->data}], [qw(id status)], "id and status");
+    is($r->data->{id}, $id, "of the contact");
+    return $r->data->{status};
+}
+
+# The jobs of erasures, with their states.
+sub jobs {
+    return scalar sql($database, "SELECT string_agg(state, ' ' ORDER BY id)
+        FROM crmapi.job WHERE kind = 'sequence.erase'");
+}
+
+subtest "POST /contacts/{id}/erase" => sub {
+    my ($plant) = plant();
+    $worker->once for 1 .. 2;
+    ok(scalar @{[found()]}, "there is a person");
+    ok(scalar @{[files("$folder/outbox")]}, "with mails in the outbox");
+    my %key = (headers => { "Idempotency-Key" => "erase-1" });
+    is(erase($plant->{contact}, %key), "pending", "mails may be in the outbox");
+    is_deeply([found()], [], "the database has nothing of the person");
+    is(jobs(), "ready", "the outbox is crmapid's");
+    my $again = $c->post("/api/v1/contacts/$plant->{contact}/erase", undef, %key);
+    is($again->header("Idempotent-Replayed"), "true", "a replay");
+    is($again->data->{status}, "pending", "says the same");
+    $worker->once;
+    is_deeply([files("$folder/outbox")], [], "which is empty then");
+    is(erase($plant->{contact}), "erased", "and told");
+    is(jobs(), "done", "by one job");
+    error_is($c->post("/api/v1/contacts/" . uuid() . "/erase"), 404,
+        "not_found", "an unknown contact");
+    is_deeply([sql($database, "SELECT * FROM crmapi.counter_verify()")], [],
+        "totals are right");
+};
+
+subtest "no address is in a line of a log" => sub {
+    for my $query ("email=$MAIL", "email=" . $MAIL =~ s/\@/%40/r,
+            "page=1&phone=%2B4930$NUMBER", "search=$TOKEN",
+            "page=1&custom_fields.x=$TOKEN", "external_id=$TOKEN") {
+        my $path = $query =~ /^email/ ? "/contacts/by-email" : "/contacts";
+        $c->get("/api/v1$path?$query");
+    }
+    $c->get("/api/v1/contacts?page_size=77");
+    ok(wait_for(sub { $httpd->access_log =~ /page_size=77/ }),
+        "other queries are there");
+    like($httpd->access_log, qr{"GET /api/v1/contacts/by-email HTTP/1\.1"},
+        "so is the path");
+    unlike($httpd->access_log . $httpd->log_text, qr/$TOKEN|$NUMBER/i, "none");
+};
+
+subtest "nobody of whom nothing was sent waits for crmapid" => sub {
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => ["first-$MAIL"] })->data->{id};
+    my $other = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => ["first-$MAIL", "second-$MAIL"] })->data->{id};
+    is(erase($id), "erased", "at once");
+    status_is($c->get("/api/v1/contacts/$_"), 404, "gone") for $id, $other;
+    is(erase($other), "erased", "the other contact, too");
+};
+
+subtest "what is being sent is waited for by crmapid" => sub {
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => ["wait-$MAIL"] })->data->{id};
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload, state,
+        leased_by, leased_until) VALUES ('@{[$w->id]}', 'sequence.step',
+        '{\"contact_id\": \"$id\"}', 'leased', 'x', now() + interval '1h')");
+    is(erase($id), "pending", "it is told") for 1 .. 2;
+    $worker->once;
+    status_is($c->get("/api/v1/contacts/$id"), 200, "it is being sent");
+    is(jobs(), "done ready", "and tried again");
+    sql($database, "UPDATE crmapi.job SET state = 'done', leased_by = NULL,
+        leased_until = NULL, finished_at = now() WHERE state = 'leased'");
+    sql($database, "UPDATE crmapi.job SET run_at = now(), is_due = true
+        WHERE kind = 'sequence.erase' AND state = 'ready'");
+    $worker->once;
+    status_is($c->get("/api/v1/contacts/$id"), 404, "then it is gone");
+    is(erase($id), "erased", "and told");
+};
+
+subtest "in a large workspace crmapid erases" => sub {
+    sql($database, "INSERT INTO crmapi.event (id, workspace_id, type, fields)
+        SELECT crmapi.event_id(crmapi.event_next('@{[$w->id]}')),
+            '@{[$w->id]}', 'contact.deleted', '{\"id\": \"x\"}'
+        FROM generate_series(1, 20001)");
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => ["large-$MAIL"] })->data->{id};
+    is(erase($id), "pending", "it is told");
+    status_is($c->get("/api/v1/contacts/$id"), 200, "it is still there");
+    $worker->once;
+    status_is($c->get("/api/v1/contacts/$id"), 404, "crmapid erases it");
+    is(erase($id), "erased", "and tells it");
+};
+
 subtest "who comes back after the erasure is not erased" => sub {
     my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
         emails => [$MAIL] })->data->{id};

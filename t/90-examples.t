@@ -60,7 +60,10 @@ sub enrolled { enrollment($w, [{ channel => "email",
 # The address of PATH with the examples of its parameters.
 sub address {
     my ($path) = @_;
-    my $id = $path =~ m{/enrollments/\{id\}} ? enrolled() : $ID;
+    my $id = $path =~ m{/enrollments/\{id\}} ? enrolled()
+        # others need what it erases
+        : $path =~ m{/erase$} ? $c->post("/api/v1/contacts",
+            { bot_id => $ID })->data->{id} : $ID;
     return $path =~ s/\{\w+\}/$id/gr;
 }
 

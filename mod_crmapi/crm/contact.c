@@ -360,6 +360,13 @@ static const crm_operation_t operations[] = {
             "are united, empty fields filled. Then from is gone: it answers "
             "410 with the Location of this one.",
      .summary = "Merge another contact into this one"},
+    {.id = "eraseContact", .method = "POST", .path = "/contacts/{id}/erase",
+     .kind = &crm_contact_erase,
+     .answer_schema = "ErasureStatus",
+     .doc = "For a person who asks to be forgotten: this contact, all with the "
+            "same addresses, and what belongs to them. There is no way back. "
+            "If the status is pending, crmapid does the rest.",
+     .summary = "Erase all that is kept about a person"},
     {.id = "deleteContact", .method = "DELETE", .path = "/contacts/{id}",
      .kind = &crm_op_delete,
      .doc = "There is no way back. Running sequences stop; cards, "

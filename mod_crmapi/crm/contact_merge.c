@@ -59,7 +59,7 @@ static crm_error_t *check_outcome(crm_call_t *call, const char *outcome,
     return error;
 }
 
-static const crm_apply_t apply = {add_call, check_outcome};
+static const crm_apply_t apply = {add_call, check_outcome, NULL};
 
 static crm_error_t *serve_merge(crm_call_t *call)
 {

@@ -36,6 +36,7 @@ extern const crm_resource_t crm_resource_enrollment;
 extern const crm_resource_t crm_resource_event;
 
 extern const crm_kind_t crm_contact_upsert;     /* contract 10 */
+extern const crm_kind_t crm_contact_erase;      /* contract 14.4 */
 extern const crm_kind_t crm_contact_merge;      /* contract 20.5 */
 extern const crm_kind_t crm_company_upsert;     /* contract 20.3 */
 extern const crm_kind_t crm_sequence_start;     /* contract 11.1 to 11.6 */

@@ -23,7 +23,7 @@ static crm_error_t *check_move(crm_call_t *call, const char *had,
                                ((const crm_move_t *)move)->done);
 }
 
-static const crm_apply_t apply = {add_call, check_move};
+static const crm_apply_t apply = {add_call, check_move, NULL};
 
 static crm_error_t *serve_approve(crm_call_t *call)
 {

@@ -50,6 +50,8 @@ static const note_t notes[] = {
      " known: contacts_upsert does not.", 0},
     {"upsertContacts", NULL, "Matched by external_id, e-mail, then phone.", 0},
     {"mergeContact", NULL, "It cannot be undone.", REPEATS},
+    {"eraseContact", NULL, "For a person who asks to be forgotten: contact,"
+     " conversations, sequences. It cannot be undone.", REPEATS},
     {"createMessage", "conversations_reply",
      "It is sent to the person: write nothing that they should not read.",
      ADDS | SENDS},

@@ -70,8 +70,8 @@ static void make_read(crm_sql_t *sql, crm_call_t *call)
                              NULL, endpoint->shape);
 }
 
-/* Claim the call's key, call the function and read the row, in a transaction that
- * stays open. Set *CALLED_P to the result of make_call(), *READ_P to that of
+/* Claim the call's key, call the function and read the row, unless the response
+ * does not show it, in a transaction that stays open. Set *CALLED_P to the result of make_call(), *READ_P to that of
  * make_read(). */
 static crm_error_t *apply_once(PGresult **called_p, PGresult **read_p,
                                const applied_t *applied)
@@ -82,23 +82,48 @@ static crm_error_t *apply_once(PGresult **called_p, PGresult **read_p,
     crm_sql_t *all[COUNT] = {&sqls[BEGIN], &sqls[CLAIM], &sqls[CALL],
                              &sqls[READ]};
     /* With Citus the call cannot ask for the outcome of the claim. */
-    int first = call->distributed ? CALL : COUNT;
+    int count = applied->apply->write ? READ : COUNT;
+    int first = call->distributed ? CALL : count;
     PGresult *results[COUNT] = {NULL, NULL, NULL, NULL};
 
     crm_sql_init(&sqls[BEGIN], call->pool);
     crm_sql_add(&sqls[BEGIN], "BEGIN");
     crm_idempotency_claim(&sqls[CLAIM], call);
     make_call(&sqls[CALL], applied);
-    make_read(&sqls[READ], call);
+    if (count > READ) {
+        make_read(&sqls[READ], call);
+    }
     CRM_ERR(crm_call_pipeline(results, call, all, first));
     CRM_ERR(crm_idempotency_outcome(call, results[CLAIM]));
-    if (first < COUNT && PQntuples(results[CLAIM])) {
+    if (first < count && PQntuples(results[CLAIM])) {
         CRM_ERR(crm_call_pipeline(results + first, call, all + first,
-                                  COUNT - first));
+                                  count - first));
     }
     *called_p = results[CALL] ? results[CALL] : results[CLAIM];
     *read_p = results[READ];
     return NULL;
+}
+
+/* Respond with what the function returned: the row of CALLED. */
+static void write_outcome(const applied_t *applied, const PGresult *called)
+{
+    crm_call_t *call = applied->call;
+
+    call->response->status = crm_rest(call)->endpoint->operation->kind->status;
+    applied->apply->write(call, crm_db_value(called, 0, 0));
+}
+
+/* The same, and store the response. */
+static crm_error_t *keep_outcome(const applied_t *applied,
+                                 const PGresult *called)
+{
+    PGresult *kept;
+    crm_sql_t sql;
+
+    write_outcome(applied, called);
+    CRM_ERR(crm_idempotency_keep_response(&sql, applied->call));
+    return crm_idempotency_raced(applied->call, crm_call_query(
+                                     &kept, applied->call, &sql));
 }
 
 /* Apply it and store the answer in one transaction, which is committed if there is
@@ -111,6 +136,9 @@ static crm_error_t *serve_once(const applied_t *applied)
 
     error = crm_idempotency_raced(call, apply_once(&called, &read, applied));
     error = error ? error : check(applied, called);
+    if (!error && applied->apply->write) {
+        error = keep_outcome(applied, called);
+    }
     if (error) {
         if (call->conn) {
             crm_db_rollback(call->conn);
@@ -118,12 +146,16 @@ static crm_error_t *serve_once(const applied_t *applied)
         return error;
     }
     CRM_ERR(crm_call_run(&committed, call, "COMMIT", 0, NULL));
+    if (applied->apply->write) {
+        return NULL;
+    }
     crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
                     read, 0);
     return NULL;
 }
 
-/* Apply it in one statement. A second one reads the row for the response. */
+/* Apply it in one statement. A second one reads the row, if the response shows
+ * it. */
 static crm_error_t *serve_plain(const applied_t *applied)
 {
     PGresult *result = NULL;
@@ -138,6 +170,10 @@ static crm_error_t *serve_plain(const applied_t *applied)
         CRM_ERR(crm_call_query(&result, applied->call, &sql));
     }
     CRM_ERR(check(applied, result));
+    if (applied->apply->write) {
+        write_outcome(applied, result);
+        return NULL;
+    }
     return crm_op_get.serve(applied->call);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crm_op_apply.h: operations that are a function of the database, which is called
- * for the row that the path names; the answer shows the row */
+ * for the row that the path names; the answer shows the row, or what the
+ * function returned */
 #ifndef CRM_OP_APPLY_H
 #define CRM_OP_APPLY_H
 
@@ -15,10 +16,13 @@ typedef struct crm_apply_t {
     /* Return the error of OUTCOME for CALL, or NULL if it was done. */
     crm_error_t *(*check)(crm_call_t *call, const char *outcome,
                           const void *baton);
+    /* Write the body of CALL's response, which says OUTCOME. NULL: the response
+     * shows the row. */
+    void (*write)(crm_call_t *call, const char *outcome);
 } crm_apply_t;
 
 /* Serve CALL: apply APPLY with BATON to the row that its path names, and respond
- * with the row. With an Idempotency-Key function and answer are one transaction.
+ * with the row, or what APPLY writes. With an Idempotency-Key function and answer are one transaction.
  * ERROR (may be NULL) is that of the parameters and the body: nothing is applied
  * then. Errors: also those of crm_rest_refuse() and of APPLY's check. */
 crm_error_t *crm_op_apply(crm_call_t *call, const crm_apply_t *apply,

@@ -100,7 +100,7 @@ function (who, names) AS (VALUES
         ' answer_channel answer_take answer_sent answer_failed answer_refused answer_names'
         ' step_wait token_sign_link upkeep_begin webhook_attempted webhook_body'
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),
-    ('crmapi_api crmapi_worker', 'contact_replied contact_suppressed enrollment_approve'
+    ('crmapi_api crmapi_worker', 'contact_erase contact_replied contact_suppressed enrollment_approve'
         ' bell enrollment_reject enrollment_stop event_base event_next'
         ' intake is_suppressed step_edit suppress suppress_lift webhook_plan'
         -- on values: columns, defaults and checks of the tables call them

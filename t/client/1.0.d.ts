@@ -309,6 +309,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/contacts/{id}/erase": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Erase all that is kept about a person
+         * @description For a person who asks to be forgotten: this contact, all with the same addresses, and what belongs to them. There is no way back. If the status is pending, crmapid does the rest.
+         */
+        post: operations["eraseContact"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/pipeline-cards": {
         parameters: {
             query?: never;
@@ -1391,6 +1411,18 @@ export interface components {
         Deleted: {
             /** Format: uuid */
             id: string;
+        };
+        ErasureStatus: {
+            /**
+             * Format: uuid
+             * @description The contact
+             */
+            id: string;
+            /**
+             * @description erased: nothing is left. pending: crmapid does the rest; ask again with the same request
+             * @enum {string}
+             */
+            status: "erased" | "pending";
         };
         /** @example ada@example.com */
         EmailAddress: string;
@@ -4243,6 +4275,63 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    eraseContact: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
+                 * @example order-1001
+                 */
+                "Idempotency-Key"?: components["parameters"]["Idempotency-Key"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["ErasureStatus"];
+                    };
+                };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            409: components["responses"]["409"];
+            410: components["responses"]["410"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     listPipelineCards: {
         parameters: {
             query?: {
@@ -5192,7 +5281,10 @@ export interface operations {
                  * @example ann
                  */
                 assigned_to?: string;
-                /** @description a channel, by name or code */
+                /**
+                 * @description a channel, by name or code
+                 * @example email
+                 */
                 type?: "chat" | "phone" | "voice" | "call" | "text" | "sms" | "email" | "form" | "1" | "2" | "3" | "4" | "5";
                 /** @example true */
                 active?: boolean;
@@ -5326,7 +5418,10 @@ export interface operations {
                  * @example ann
                  */
                 assigned_to?: string;
-                /** @description a channel, by name or code */
+                /**
+                 * @description a channel, by name or code
+                 * @example email
+                 */
                 type?: "chat" | "phone" | "voice" | "call" | "text" | "sms" | "email" | "form" | "1" | "2" | "3" | "4" | "5";
                 /** @example true */
                 active?: boolean;

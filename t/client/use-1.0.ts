@@ -182,6 +182,17 @@ async function merge(bot_id: string): Promise<void> {
         "its id is gone");
 }
 
+async function erase(bot_id: string): Promise<void> {
+    const { data } = need(await client.POST("/api/v1/contacts",
+        { body: { bot_id } }));
+    const path = byId(data.id);
+    const erased = need(await client.POST("/api/v1/contacts/{id}/erase", path));
+    check(erased.data.id === data.id && erased.data.status === "erased",
+        "a person is erased");
+    const { response } = await client.GET("/api/v1/contacts/{id}", path);
+    check(response.status === 404, "nothing is left");
+}
+
 async function upsert(bot_id: string): Promise<void> {
     const { data } = need(await client.POST("/api/v1/contacts/upsert", {
         body: {
@@ -425,6 +436,7 @@ const company_id = await companies(bot_id);
 const contact = await contacts(bot_id, company_id);
 await upsert(bot_id);
 await merge(bot_id);
+await erase(bot_id);
 await upsertCompanies(bot_id);
 check(await walk() >= 2, "a walk sees all contacts");
 await pipelines(contact.id);

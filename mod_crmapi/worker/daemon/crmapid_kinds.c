@@ -3,6 +3,7 @@
 #include "crmapid_kinds.h"
 
 #include "crmapid_answer.h"
+#include "crmapid_erase.h"
 #include "crmapid_review.h"
 #include "crmapid_sequence.h"
 #include "crmapid_step.h"
@@ -13,6 +14,7 @@ const crmd_kind_t crmd_kinds[] = {
     {"sequence.step", crmd_step_send, crmd_sequence_give_up},
     {"sequence.answer", crmd_answer_send, crmd_answer_give_up},
     {"sequence.review", crmd_review_mail, NULL},
+    {"sequence.erase", crmd_erase_contact, NULL},
     {"webhook.deliver", crmd_webhook_deliver, NULL},
     {NULL, NULL, NULL}
 };

@@ -309,6 +309,8 @@ our %PARAMETERS = (
     "POST /contacts/upsert" => [],
     # contract 20.5
     "POST /contacts/{id}/merge" => [],
+    # contract 14.4
+    "POST /contacts/{id}/erase" => [],
     "GET /contacts/{id}/activities" => [@activities],
     # "not shown" there; contract 7.9
     "GET /contacts/{id}/conversations" => [@conversations],
