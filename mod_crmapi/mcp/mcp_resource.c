@@ -104,11 +104,12 @@ static crm_error_t *answer_missing(crm_call_t *call, const char *uri)
 static crm_error_t *read_openapi(crm_call_t *call, const char *uri)
 {
     mcp_rights_t rights;
-    apr_size_t len;
-    const char *text = crm_openapi_document(&len);
+    crm_buf_t text;
 
     CRM_ERR(mcp_rights_read(&rights, call));
-    answer_text(call, uri, text, len, LIFETIME);
+    crm_buf_init(&text, 524288, call->pool);
+    crm_openapi_write(&text, call->request);
+    answer_text(call, uri, text.data, text.len, LIFETIME);
     return NULL;
 }
 

@@ -11,9 +11,11 @@
 #include "crm_op_list.h"
 #include "crm_op_log.h"
 #include "crm_openapi_merge.h"
+#include "crm_origin.h"
 #include "crm_rest.h"
 
 static crm_buf_t document;
+static apr_size_t server_at;    /* where DOCUMENT has the server's address */
 
 /* Add JSON to BUF with each ' replaced by ". */
 static void add(crm_buf_t *buf, const char *json)
@@ -646,6 +648,22 @@ static crm_error_t *make(json_object *into, const crm_router_t *router,
     return NULL;
 }
 
+/* Set the document to TEXT. Errors: CRM_E_INTERNAL if it has no server. */
+static crm_error_t *keep(const char *text, apr_pool_t *pool)
+{
+    static const char before[] = "\"servers\":[{\"url\":";
+    const char *at = strstr(text, "\"servers\":[{\"url\":\"/\"");
+
+    if (!at) {
+        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1004: a part of the "
+                              "OpenAPI document has no servers");
+    }
+    server_at = (apr_size_t)(at - text) + sizeof(before) - 1;
+    crm_buf_init(&document, 131072, pool);
+    crm_buf_puts(&document, text);
+    return NULL;
+}
+
 crm_error_t *crm_openapi_init(const crm_router_t *router,
                               const crm_json_part_t *part,
                               const crm_event_type_t *events, apr_pool_t *pool)
@@ -657,11 +675,10 @@ crm_error_t *crm_openapi_init(const crm_router_t *router,
     apr_pool_create(&parts, pool);
     error = make(into, router, part, events, parts);
     if (!error) {
-        crm_buf_init(&document, 131072, pool);
-        crm_buf_puts(&document, json_object_to_json_string_ext(
+        error = keep(json_object_to_json_string_ext(
                          into, JSON_C_TO_STRING_PLAIN
-                         | JSON_C_TO_STRING_NOSLASHESCAPE));
-        apr_pool_destroy(parts);    /* an error would live there */
+                         | JSON_C_TO_STRING_NOSLASHESCAPE), pool);
+        apr_pool_destroy(parts);    /* an error of make() would live there */
     }
     json_object_put(into);
     return error;
@@ -673,8 +690,33 @@ const char *crm_openapi_document(apr_size_t *len_p)
     return document.data;
 }
 
+/* Return, in its pool, the scheme and host that REQUEST was sent to; NULL if its
+ * Host is none. */
+static const char *origin_of(const crm_request_t *request)
+{
+    const char *host = crm_request_header(request, "Host");
+    const char *origin = host ? apr_pstrcat(request->pool, request->scheme,
+                                            "://", host, NULL) : NULL;
+
+    return origin && !crm_origin_rule(origin) ? origin : NULL;
+}
+
+void crm_openapi_write(crm_buf_t *buf, const crm_request_t *request)
+{
+    const char *origin = origin_of(request);
+    apr_size_t rest = server_at + sizeof("\"/\"") - 1;
+
+    if (!origin) {
+        crm_buf_add(buf, document.data, document.len);
+        return;
+    }
+    crm_buf_add(buf, document.data, server_at);
+    add_string(buf, origin);
+    crm_buf_add(buf, document.data + rest, document.len - rest);
+}
+
 crm_error_t *crm_openapi_serve(crm_call_t *call)
 {
-    crm_buf_add(&call->response->body, document.data, document.len);
+    crm_openapi_write(&call->response->body, call->request);
     return NULL;
 }

@@ -27,7 +27,12 @@ crm_error_t *crm_openapi_init(const crm_router_t *router,
 /* A crm_route_t.serve: respond to CALL with the document. */
 crm_error_t *crm_openapi_serve(crm_call_t *call);
 
-/* Return the document (OpenAPI 3.1, JSON) and set *LEN_P to its length. */
+/* Add the document to BUF, for REQUEST: its server is the scheme and host that
+ * REQUEST was sent to (contract 20.7), or "/" without a valid Host. */
+void crm_openapi_write(crm_buf_t *buf, const crm_request_t *request);
+
+/* Return the document (OpenAPI 3.1, JSON), whose server is "/", and set *LEN_P to
+ * its length. */
 const char *crm_openapi_document(apr_size_t *len_p);
 
 #endif /* CRM_OPENAPI_H */
