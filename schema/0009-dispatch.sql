@@ -1450,15 +1450,55 @@ BEGIN
 END
 $$;
 
+-- Store the FILES of the message ANSWER: see message_answer(). Internal.
+CREATE FUNCTION crmapi.answer_files(workspace uuid, answer uuid, files json)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO crmapi.attachment (workspace_id, id, message_id, number,
+        filename, content_type, size, stored)
+    SELECT workspace, (f.one ->> 'id')::uuid, answer, f.number,
+           f.one ->> 'filename', f.one ->> 'content_type',
+           (f.one ->> 'size')::bigint, true
+    FROM json_array_elements(files) WITH ORDINALITY f(one, number);
+    INSERT INTO crmapi.attachment_piece (workspace_id, attachment_id, number,
+        bytes)
+    SELECT workspace, f.id, n,
+           substring(f.bytes FROM (n - 1) * 131072 + 1 FOR 131072)
+    FROM (SELECT (e.one ->> 'id')::uuid AS id,
+                 decode(e.one ->> 'data', 'base64') AS bytes
+          FROM json_array_elements(files) e(one) OFFSET 0) f,
+         generate_series(1, (octet_length(f.bytes) + 131071) / 131072) n;
+END
+$$;
+
+-- {"author": name} of the admin with the id or the address ASSIGNED_TO, {} if there
+-- is none. Internal.
+CREATE FUNCTION crmapi.answer_author(workspace uuid, assigned_to text)
+    RETURNS jsonb
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN coalesce((SELECT jsonb_build_object('author', a.name)
+        FROM crmapi.admin a
+        WHERE a.workspace_id = workspace
+          AND (a.id::text = answer_author.assigned_to
+               OR a.email_key = crmapi.email_key(answer_author.assigned_to))
+        LIMIT 1), '{}');
+END
+$$;
+
 -- Add the answer ANSWER, an id, to CONVERSATION, and the job that sends it. In a
 -- chat it is sent: the next poll shows it, with the name of the admin whom the
 -- conversation is assigned to, by id or address. COPIES: addresses for a mail; others
--- have none. METADATA is what the caller says of it. Returns the message; no row
--- if there is no such conversation, or it takes no such answer: answer_refusal().
+-- have none. METADATA is what the caller says of it. FILES of a mail or a chat: an array
+-- of {id, filename, content_type, size, data}, the last in base64. Returns the message;
+-- no row if there is no such conversation, or it takes no such answer:
+-- answer_refusal().
 -- Locks: conversation. For the API.
 CREATE FUNCTION crmapi.message_answer(workspace uuid, conversation uuid,
         answer uuid, role text, content text, content_type text,
-        copies text[], metadata jsonb) RETURNS SETOF crmapi.message
+        copies text[], metadata jsonb, files json)
+    RETURNS SETOF crmapi.message
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     ROWS 1
 AS $$
@@ -1466,32 +1506,27 @@ DECLARE
     at CONSTANT timestamptz := crmapi.now_ms();
     talk crmapi.conversation;
     channel text;
-    author text;
     said crmapi.message;
 BEGIN
     SELECT c.* INTO talk FROM crmapi.conversation c
     WHERE c.workspace_id = message_answer.workspace
       AND c.id = message_answer.conversation FOR NO KEY UPDATE;
     channel := crmapi.answer_channel(talk.type);
-    IF talk.id IS NULL OR (copies IS NOT NULL AND channel <> 'email')
+    IF talk.id IS NULL
+       OR (copies IS NOT NULL AND channel IS DISTINCT FROM 'email')
+       OR (files IS NOT NULL AND channel IS DISTINCT FROM 'email'
+           AND talk.type <> 1)
        OR crmapi.answer_refusal(workspace, conversation, copies) IS NOT NULL
     THEN
         RETURN;
-    END IF;
-    IF channel IS NULL AND role = 'human' AND talk.assigned_to IS NOT NULL THEN
-        SELECT a.name INTO author FROM crmapi.admin a
-        WHERE a.workspace_id = message_answer.workspace
-          AND (a.id::text = talk.assigned_to
-               OR a.email_key = crmapi.email_key(talk.assigned_to))
-        LIMIT 1;
     END IF;
     INSERT INTO crmapi.message AS m (id, workspace_id, conversation_id, role,
         content, content_type, status, created_at, metadata, to_identifier)
     VALUES (answer, talk.workspace_id, talk.id, message_answer.role,
         message_answer.content, message_answer.content_type,
         CASE WHEN channel IS NULL THEN 'sent' ELSE 'queued' END, at,
-        message_answer.metadata || jsonb_strip_nulls(jsonb_build_object(
-            'author', author)),
+        message_answer.metadata || CASE WHEN channel IS NULL AND role = 'human'
+            THEN crmapi.answer_author(workspace, talk.assigned_to) ELSE '{}' END,
         CASE channel WHEN 'email' THEN talk.email
             WHEN 'sms' THEN talk.phone_number END)
     RETURNING m.* INTO said;
@@ -1501,6 +1536,9 @@ BEGIN
         last_active_at = greatest(c.last_active_at, at)
     WHERE c.workspace_id = message_answer.workspace
       AND c.id = message_answer.conversation;
+    IF files IS NOT NULL THEN
+        PERFORM crmapi.answer_files(workspace, answer, files);
+    END IF;
     IF channel IS NOT NULL THEN
         INSERT INTO crmapi.job (workspace_id, kind, payload)
         VALUES (message_answer.workspace, 'sequence.answer',

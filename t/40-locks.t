@@ -421,7 +421,8 @@ my %CALL = (
         { "a contact's advisory one" => "a contact",
         conversation => "open conversation" }],
     message_answer => ["answering", "SELECT t.status FROM crmapi.message_answer("
-        . "'W', '$ID', '$ID2', 'human', 'c', 'text/plain', NULL, '{}') t"],
+        . "'W', '$ID', '$ID2', 'human', 'c', 'text/plain', NULL, '{}',"
+        . " NULL) t"],
     answer_take => ["answering", "SELECT t.verdict FROM crmapi.answer_take($LEASE,"
         . " '$ID', '$ID', '2027-01-01', 5, 'a\@x.example') t"],
     answer_sent => ["answering", "SELECT crmapi.answer_sent($LEASE, '$ID', '$ID',"

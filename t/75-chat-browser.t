@@ -9,6 +9,7 @@ use File::Temp qw(tempdir);
 use FindBin;
 use IPC::Open2 qw(open2);
 use JSON::PP ();
+use MIME::Base64 qw(encode_base64);
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
@@ -176,6 +177,31 @@ subtest "a question and its answer, by mouse" => sub {
     ok(wait_for(sub { my @all = @{browser("complaints")};
         grep({ $_ eq "one" } @all) && grep({ /127\.0\.0\.1:1/ } @all) }),
         "it would be heard, and so would what the policy forbids");
+};
+
+subtest "a file is stored, and never shown" => sub {
+    my $page = "<script>parent.evil = 1</script>" x 5000;
+    my $before = @{browser("complaints")};
+    my $talk = sql($database, "SELECT conversation_id FROM crmapi.message WHERE"
+        . " content = 'Where <i>is</i> it?'");
+    my $r = $w->client->post("/api/v1/conversations/$talk/messages",
+        { content => "Here.", attachments => [{ filename => "a<b>.html",
+        content_type => "text/html", data => encode_base64($page, "") }] });
+    status_is($r, 201, "an answer with a file");
+    ok(wait_for(sub { chat("(\$('.file') || {}).textContent || ''")
+        eq "Save: a<b>.html (157 KiB)" }, 15), "it is offered")
+        or diag(chat("\$('.log').textContent"));
+    my $stored = tempdir("crm-stored-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+    browser("store", $stored);
+    browser("click", "$HOST >>> .file");
+    my @files;
+    ok(wait_for(sub { @files = grep { !/crdownload$/ } glob("$stored/*");
+        @files && -s $files[0] == length $page }, 15), "it is stored");
+    is(read_file($files[0]), $page, "byte by byte") if @files;
+    is(browser("eval", "location.href"), url("plain"),
+        "the page is still there");
+    is(scalar @{browser("complaints")}, $before, "the console has no complaint");
+    sql($database, "DELETE FROM crmapi.message WHERE content = 'Here.'");
 };
 
 subtest "another page of the site" => sub {

@@ -13,6 +13,7 @@ use CrmTest::Provider;
 use CrmTest::Smtpd;
 use Digest::SHA qw(hmac_sha1_base64);
 use File::Temp qw(tempdir);
+use MIME::Base64 qw(decode_base64 encode_base64);
 use MIME::QuotedPrint qw(decode_qp);
 use Time::HiRes qw(time);
 
@@ -206,6 +207,67 @@ subtest "copies" => sub {
     is_deeply($r->fields, ["cc"], "cc");
 };
 
+subtest "attachments" => sub {
+    my $talk = mail_talk("files\@x.example");
+    my %bytes = ("Öl & \"Gas\".pdf" => join("", map { chr rand 256 }
+        1 .. 300_000), "empty.txt" => "", "line\r\n.bin" =~ s/\r\n/ /r
+        => "a\r\nb\n.\n\0");
+    my @names = sort keys %bytes;
+    my $r = $c->post(path($talk), { content => "Three files", attachments => [
+        map { { filename => $_, data => encode_base64($bytes{$_}, ""),
+            /pdf$/ ? (content_type => "application/pdf") : () } } @names] });
+    status_is($r, 201, "an answer with files");
+    my $shown = shown($talk, $r->data)->{metadata}{attachments};
+    is_deeply([map { [@$_{qw(filename content_type size stored)}] } @$shown],
+        [map { [$_, /pdf$/ ? "application/pdf" : "application/octet-stream",
+            length $bytes{$_}, JSON::PP::true] } @names], "metadata");
+    for my $one (@$shown) {
+        ok($c->get("/api/v1/attachments/$one->{id}")->body
+            eq $bytes{$one->{filename}}, "GET $one->{filename}");
+    }
+    $worker->once;
+    is(fate($talk, $r->data), "sent", "it is sent");
+    my ($mail) = mails("files\@x.example") or return fail("no mail");
+    like(header($mail, "Content-Type"), qr{multipart/mixed}, "of parts");
+    my ($boundary) = header($mail, "Content-Type") =~ /boundary="([^"]+)"/;
+    my (undef, $text, @parts) = split /\n--\Q$boundary\E(?:--)?\n/, $mail;
+    like($text, qr{multipart/alternative}, "the text is the first");
+    is(scalar @parts, @names + ($parts[-1] =~ /^\s*$/ ? 1 : 0), "the files");
+    for my $i (0 .. $#names) {
+        my ($head, $body) = split /\n\n/, $parts[$i], 2;
+        like($head, qr/^Content-Disposition: attachment/m, "attachment");
+        like($head, qr{^Content-Type: @{[$names[$i] =~ /pdf$/
+            ? "application/pdf" : "application/octet-stream"]}}m, "its type");
+        ok(decode_base64($body // "") eq $bytes{$names[$i]},
+            "$names[$i]: the same bytes");
+    }
+    my %file = (filename => "a", data => "YQ==");
+    for my $case (["attachments", "x"], ["attachments", [(\%file) x 21]],
+            ["attachments[0]", ["x"]],
+            ["attachments[0].filename", [{ data => "" }]],
+            ["attachments[1].data", [\%file, { filename => "a" }]],
+            ["attachments[0].data", [{ %file, data => "YQ=" }]],
+            ["attachments[0].data", [{ %file, data => "Y Q=" }]],
+            ["attachments[0].filename", [{ %file, filename => "a\nb" }]],
+            ["attachments[0].filename", [{ %file, filename => "" }]],
+            ["attachments[0].content_type", [{ %file, content_type => "x" }]],
+            ["attachments[0].content_type", [{ %file,
+                content_type => "a/b\r\nX: y" }]],
+            ["attachments[0].more", [{ %file, more => 1 }]],
+            ["attachments", [{ %file, data =>
+                encode_base64("x" x 10_485_761, "") }]]) {
+        my $refused = $c->post(path($talk), { content => "x",
+            attachments => $case->[1] });
+        error_is($refused, 422, "validation_error", $case->[0], [$case->[0]]);
+    }
+    error_is($c->post(path($talk), { content => "x", attachments =>
+        [{ %file, data => "YWFh" x 4_000_000 }] }), 413, "payload_too_large",
+        "more than a body may have");
+    my $sms = talk("sms", from => { phone_number => "+4930777" });
+    error_is($c->post(path($sms), { content => "x", attachments => [\%file] }),
+        422, "validation_error", "a text has none", ["attachments"]);
+};
+
 subtest "a text goes by the relay of SMS" => sub {
     my $talk = talk("sms", from => { phone_number => "+4930123450" });
     my $m = answer($talk, { content => "Ja.", role => "assistant" });
@@ -282,6 +344,64 @@ subtest "a chat shows it at once" => sub {
         key => $visitor)->data->{messages}};
     is($last->{author}, "Bob Löwe", "with the teammate's name");
     cmp_ok($when - $at, "<", 5, "at once");
+};
+
+subtest "files in a chat" => sub {
+    my ($bot, $other) = (uuid(), uuid());
+    $w->import_objects([map { { object => "agent", id => $_, name => "Ada",
+        is_agent => true, enabled => true, public => true } } $bot, $other]);
+    my $visit = sub { $httpd->client->post("$INTAKE/chat/$_[0]/start", {})
+        ->data->{visitor} };
+    my ($visitor, $stranger) = ($visit->($bot), $visit->($bot));
+    my $said = $httpd->client->post("$INTAKE/chat/$bot/messages",
+        { id => "m-1", content => "The list?" }, key => $visitor)->data->{id};
+    my $talk = sql($database, "SELECT conversation_id FROM crmapi.message"
+        . " WHERE id = '$said'");
+    my %bytes = ("price \"list\".html" => "<script>alert(1)</script>" x 20_000,
+        "Öl.svg" => "");
+    my $m = answer($talk, { content => "Here.", attachments => [map {
+        { filename => $_, content_type => "text/html",
+        data => encode_base64($bytes{$_}, "") } } sort keys %bytes] });
+    my $get = sub {
+        my ($what, $key, %arg) = @_;
+        return $httpd->client->get("$INTAKE/chat/" . ($arg{bot} || $bot)
+            . "/$what", key => $key);
+    };
+    my ($last) = reverse @{$get->("messages", $visitor)->data->{messages}};
+    is_deeply([map { [@$_{qw(filename content_type size)}] }
+        @{$last->{attachments}}], [map { [$_, "text/html", length $bytes{$_}] }
+        sort keys %bytes], "the visitor is told of them");
+    is_deeply([map { $_->{id} } @{$last->{attachments}}], [map { $_->{id} }
+        @{shown($talk, $m)->{metadata}{attachments}}], "by the same ids");
+    for my $file (@{$last->{attachments}}) {
+        my $r = $get->("attachments/$file->{id}", $visitor);
+        status_is($r, 200, "GET $file->{filename}");
+        ok($r->body eq $bytes{$file->{filename}}, "its bytes");
+        like($r->header("Content-Disposition"), qr/^attachment/,
+            "to be stored, not shown");
+        is($r->header("X-Content-Type-Options"), "nosniff", "nor guessed at");
+        is($r->header("Content-Security-Policy"), "sandbox", "nor run");
+        error_is($get->("attachments/$file->{id}", $stranger), 404,
+            "not_found", "another visitor");
+        error_is($get->("attachments/$file->{id}", undef), 401,
+            "unauthorized", "nobody");
+        error_is($get->("attachments/$file->{id}", $visit->($other),
+            bot => $other), 404, "not_found", "a visitor of another agent");
+        error_is($get->("attachments/$file->{id}", $visitor, bot => $other),
+            401, "unauthorized", "this one's token there");
+    }
+    error_is($get->("attachments/$_", $visitor), 404, "not_found",
+        "no file: $_") for uuid(), "x";
+    my $mail = mail_talk("secret\@x.example");
+    my $secret = answer($mail, { content => "x", attachments =>
+        [{ filename => "a", data => "YQ==" }] });
+    error_is($get->("attachments/"
+        . shown($mail, $secret)->{metadata}{attachments}[0]{id}, $visitor), 404,
+        "not_found", "a file of a mail");
+    $c->delete("/api/v1/conversations/$talk");
+    error_is($get->("attachments/$last->{attachments}[0]{id}", $visitor), 404,
+        "not_found", "one of a conversation that was deleted");
+    $worker->once;
 };
 
 subtest "what cannot be answered" => sub {

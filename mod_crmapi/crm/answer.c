@@ -4,6 +4,7 @@
 
 #include "apr_strings.h"
 
+#include "answer_file.h"
 #include "crm_body.h"
 #include "crm_json.h"
 #include "crm_resources.h"
@@ -49,6 +50,9 @@ typedef struct answer_t {
     crm_values_t values;
     const char *id;
     const char *copies;         /* bind of an array of addresses, or NULL */
+    json_object *shown;         /* what the metadata have of attachments, or
+                                   NULL */
+    const char *files;          /* bind of the attachments, or NULL */
     const char *metadata;       /* JSON */
     apr_array_header_t *checks;
 } answer_t;
@@ -79,31 +83,52 @@ static void set_more(answer_t *answer)
         answer->copies = crm_sql_array(texts, pool);
         json_object_object_add(metadata, "cc", json_object_get(copies));
     }
+    if (answer->shown) {
+        json_object_object_add(metadata, "attachments", answer->shown);
+    }
     json_object_put(copies);
     json_object_put(list);
     answer->metadata = crm_json_end(metadata, pool);
+}
+
+/* Add to ANSWER's checks that the conversation r meets CONDITION, the end of an
+ * expression in SQL; else FIELD gets MESSAGE. */
+static void add_check(answer_t *answer, const char *condition,
+                      const char *field, const char *message)
+{
+    crm_check_t *check = apr_array_push(answer->checks);
+
+    crm_check_path_row(check, answer->call, &crm_resource_conversation);
+    check->more_sql = condition;
+    check->field = field;
+    check->message = message;
 }
 
 /* Read ANSWER's body, and fill its checks. */
 static crm_error_t *read_answer(answer_t *answer)
 {
     crm_call_t *call = answer->call;
-    crm_check_t *check;
     json_object *object;
     crm_input_t input;
 
     answer->checks = apr_array_make(call->pool, 2, sizeof(crm_check_t));
     crm_check_path(answer->checks, call, &crm_resource_conversation);
     CRM_ERR(crm_rest_body(&object, &input, call));
+    crm_answer_files(&answer->files, &answer->shown, &input,
+                     json_object_object_get(object, "attachments"));
+    json_object_object_del(object, "attachments");
     crm_body_read(&answer->values, &input, &body, object, CRM_BODY_CREATE, "");
-    CRM_ERR(input.error);
+    if (input.error) {
+        json_object_put(answer->shown);
+        return input.error;
+    }
     set_more(answer);
     if (answer->copies) {
-        check = apr_array_push(answer->checks);
-        crm_check_path_row(check, call, &crm_resource_conversation);
-        check->more_sql = " AND r.type IN (4, 5))";
-        check->field = "cc";
-        check->message = "is for mail only";
+        add_check(answer, " AND r.type IN (4, 5))", "cc", "is for mail only");
+    }
+    if (answer->files) {
+        add_check(answer, " AND r.type IN (1, 4, 5))", "attachments",
+                  "is for mail and chat only");
     }
     return NULL;
 }
@@ -125,7 +150,8 @@ static void make_add(crm_sql_t *sql, answer_t *answer, const char *location)
     crm_sql_template(sql, ", ?", binds[CONTENT], "text");
     crm_sql_template(sql, ", ?", binds[CONTENT_TYPE], "text");
     crm_sql_template(sql, ", ?", answer->copies, "text[]");
-    crm_sql_template(sql, ", ?) t WHERE ", answer->metadata, "jsonb");
+    crm_sql_template(sql, ", ?", answer->metadata, "jsonb");
+    crm_sql_template(sql, ", ?) t WHERE ", answer->files, "json");
     if (call->distributed) {
         crm_sql_add(sql, "$2::uuid IS NOT NULL");
     }

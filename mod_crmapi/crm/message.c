@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message.c: messages of conversations (specification: Message) */
+#include "answer_file.h"
 #include "crm_filter.h"
 #include "crm_op.h"
 #include "crm_op_file.h"
@@ -115,6 +116,7 @@ static const crm_operation_t operations[] = {
      .kind = &crm_message_answer,
      .parent = "conversation",
      .location = 1,
+     .max_body = CRM_ANSWER_BODY_MAX,
      .body_schema = "MessageInput",
      .statuses = {409},
      .example = "{'content':'Yes, we are open on Saturday.'}",

@@ -12,6 +12,7 @@
 #include "crm_intake_site.h"
 #include "crm_type.h"
 #include "crm_type_list.h"
+#include "intake_chat_file.h"
 #include "intake_chat_load.h"
 #include "intake_chat_parts.h"
 #include "intake_chat_poll.h"
@@ -330,6 +331,16 @@ static crm_error_t *serve_post(crm_call_t *call)
     return crm_chat_post(&chat);
 }
 
+/* Serve GET chat/{bot_id}/attachments/{id}. */
+static crm_error_t *serve_attachment(crm_call_t *call)
+{
+    crm_chat_t chat;
+
+    CRM_ERR(begin(&chat, call, 0));
+    CRM_ERR(authenticate(&chat));
+    return crm_chat_file(&chat, &call->args[1]);
+}
+
 /* Show ERROR. If the agent is not known yet, pages of any origin may read it,
  * because their script needs Retry-After. */
 static void show_error(crm_call_t *call, const crm_error_t *error)
@@ -351,6 +362,7 @@ static const crm_access_t access_preflight = {"preflight",
 
 #define START "/chat/{bot_id}/start"
 #define MESSAGES "/chat/{bot_id}/messages"
+#define ATTACHMENT "/chat/{bot_id}/attachments/{attachment_id}"
 #define POST_ROUTE(at, handler) \
     {.method = "POST", .path = at, .access = &access_chat, \
      .max_body = CRM_ACCESS_BODY_MAX, .serve = handler, \
@@ -368,5 +380,8 @@ const crm_route_t crm_intake_chat_routes[] = {
      .serve = serve_poll, .show_error = show_error},
     POST_ROUTE(MESSAGES, serve_post),
     PREFLIGHT_ROUTE(MESSAGES, "GET, POST"),
+    {.method = "GET", .path = ATTACHMENT, .access = &access_chat,
+     .serve = serve_attachment, .show_error = show_error},
+    PREFLIGHT_ROUTE(ATTACHMENT, "GET"),
     {.method = NULL}
 };

@@ -24,7 +24,12 @@
     " AND m.tool_used IS NULL AND m.content <> ''"
 #define COLUMNS "m.id, m.role, m.content, m.created_at," \
     " m.metadata ->> 'client_id' AS client_id," \
-    " m.metadata ->> 'author' AS author"
+    " m.metadata ->> 'author' AS author," \
+    " CASE WHEN m.metadata ? 'attachments' THEN (SELECT json_agg(" \
+    "json_build_object('id', a.id, 'filename', coalesce(a.filename, '')," \
+    " 'content_type', a.content_type, 'size', a.size) ORDER BY a.number)" \
+    " FROM crmapi.attachment a WHERE a.workspace_id = $1::uuid" \
+    " AND a.message_id = m.id AND a.stored) END AS attachments"
 #define MS(time) "(extract(epoch FROM " time ") * 1000)::bigint"
 /* The number of messages in the interval LATE that ends at the row L. */
 #define NEAR(l) "(SELECT count(*) FROM crmapi.message m WHERE " VISIBLE \
@@ -77,7 +82,8 @@ static const char message_sql[] =
     "SELECT " COLUMNS " FROM crmapi.message m"
     " WHERE m.workspace_id = $1::uuid AND m.id = $2::uuid";
 
-enum { ID, ROLE, CONTENT, CREATED_AT, CLIENT_ID, AUTHOR, CURSOR };
+enum { ID, ROLE, CONTENT, CREATED_AT, CLIENT_ID, AUTHOR, ATTACHMENTS,
+       CURSOR };
 
 /* ---- reading ------------------------------------------------------------- */
 
@@ -207,6 +213,10 @@ void crm_chat_write_message(crm_buf_t *body, const PGresult *messages,
     if (!PQgetisnull(messages, row, AUTHOR)) {
         crm_chat_write_text(body, "author",
                             PQgetvalue(messages, row, AUTHOR));
+    }
+    if (!PQgetisnull(messages, row, ATTACHMENTS)) {
+        crm_buf_puts(body, ",\"attachments\":");
+        crm_buf_puts(body, PQgetvalue(messages, row, ATTACHMENTS));
     }
     crm_buf_putc(body, '}');
 }

@@ -142,10 +142,13 @@ static int known_length(apr_off_t *length, const request_rec *r)
 }
 
 /* Return the maximum length of REQUEST's body: the least of CrmApiMaxBody,
- * LimitRequestBody and MAX, the route's limit (0: none). */
+ * LimitRequestBody and MAX, the route's limit (0: none). A MAX that is greater than
+ * the default of CrmApiMaxBody, because files come with the body, is not limited by
+ * it. */
 static apr_off_t body_limit(const crmapi_request_t *request, apr_size_t max)
 {
-    apr_off_t limit = request->config->max_body;
+    apr_off_t limit = max > CRMAPI_MAX_BODY ? (apr_off_t)max
+                      : request->config->max_body;
     apr_off_t site = ap_get_limit_req_body(request->r);
 
     if (site > 0 && site < limit) {

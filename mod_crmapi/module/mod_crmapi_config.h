@@ -9,6 +9,9 @@
 
 #include "mod_crmapi.h"
 
+/* The default of CrmApiMaxBody. */
+#define CRMAPI_MAX_BODY 2097152
+
 /* mod_dbd's directives for a server. mod_crmapi reads them itself, because
  * mod_dbd passes them on only with the first connection. */
 typedef struct crmapi_dbd_t {

@@ -301,7 +301,7 @@ const command_rec crmapi_commands[] = {
                       "for all hosts (redis://, rediss:// or unix:), and "
                       "ca=, prefix=, timeout=; default: each host counts by "
                       "itself"),
-    NUMBER("CrmApiMaxBody", max_body, 1, BODY_MAX, 2097152,
+    NUMBER("CrmApiMaxBody", max_body, 1, BODY_MAX, CRMAPI_MAX_BODY,
            "maximum size of a request body in bytes"),
     TEXT_BY(set_prefix, "CrmApiKeyPrefix", key_prefix, CRM_KEY_PREFIX,
             "prefix of API keys; default " CRM_KEY_PREFIX),

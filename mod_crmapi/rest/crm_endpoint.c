@@ -222,6 +222,7 @@ const crm_route_t *crm_endpoint_routes(crm_error_t *(*serve)(crm_call_t *call),
         routes[i].method = endpoint->operation->method;
         routes[i].path = endpoint->operation->path;
         routes[i].access = access;
+        routes[i].max_body = endpoint->operation->max_body;
         routes[i].serve = serve;
         routes[i].data = endpoint;
     }

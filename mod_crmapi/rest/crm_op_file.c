@@ -18,6 +18,7 @@ enum { NAME, TYPE, SIZE, ID, BYTES };
 /* A file that is being sent. */
 typedef struct sent_t {
     crm_call_t call;            /* its own: the request's is over */
+    const char *workspace_id;
     const char *sql;            /* reads a piece */
     const char *id;
     int number;                 /* of the last piece that was read */
@@ -49,7 +50,7 @@ static crm_error_t *read_piece(const char **data_p, apr_size_t *len_p,
     crm_error_t *error;
 
     sent->call.pool = pool;
-    values[0] = sent->call.key.workspace_id;
+    values[0] = sent->workspace_id;
     values[1] = sent->id;
     values[2] = apr_itoa(pool, ++sent->number);
     error = crm_call_run(&result, &sent->call, sent->sql, 3, values);
@@ -85,44 +86,32 @@ static void make_first(crm_sql_t *sql, crm_call_t *call)
     crm_rest_permit(sql, call);
 }
 
-/* Have what follows the first piece of the file ID, LEFT bytes, read when it is
+/* Have the LEFT bytes that follow the first piece of SENT's file read when it is
  * sent. */
-static void add_stream(crm_call_t *call, const char *id, apr_off_t left)
+static void add_stream(crm_call_t *call, sent_t *sent, apr_off_t left)
 {
-    const crm_file_t *file = crm_rest(call)->endpoint->operation->file;
     crm_stream_t *stream = apr_pcalloc(call->pool, sizeof(*stream));
-    sent_t *sent = apr_pcalloc(call->pool, sizeof(*sent));
 
     sent->call = *call;
     sent->call.conn = NULL;
-    sent->id = id;
     sent->number = 1;
-    sent->sql = apr_pstrcat(call->pool, "SELECT p.bytes FROM crmapi.",
-                            file->pieces, " p WHERE p.workspace_id = $1::uuid"
-                            " AND p.", file->key, " = $2::uuid AND p.number ="
-                            " $3::integer", NULL);
     stream->left = left;
     stream->read = read_piece;
     stream->baton = sent;
     call->response->stream = stream;
 }
 
-/* Fill CALL's response from RESULT of make_first(). */
-static void respond(crm_call_t *call, const PGresult *result)
+void crm_op_file_respond(crm_call_t *call, const char *workspace_id,
+                         const char *sql, const PGresult *result)
 {
     crm_response_t *response = call->response;
     const char *data = "";
     apr_size_t len = 0;
     apr_off_t size = apr_atoi64(PQgetvalue(result, 0, SIZE));
+    sent_t *sent;
 
     if (!PQgetisnull(result, 0, BYTES)) {
         decode(&data, &len, PQgetvalue(result, 0, BYTES), call->pool);
-    }
-    crm_buf_add(&response->body, PQgetvalue(result, 0, ID), CRM_UUID_LEN);
-    crm_rest_tag(call, NULL);   /* a file never changes */
-    response->body.len = 0;
-    if (response->status == 304) {
-        return;
     }
     crm_buf_add(&response->body, data, len);
     response->content_type = crm_disposition_type(
@@ -131,9 +120,30 @@ static void respond(crm_call_t *call, const PGresult *result)
                        crm_db_value(result, 0, NAME), call->pool));
     apr_table_setn(response->headers, "Content-Security-Policy", "sandbox");
     if (size > (apr_off_t)len) {
-        add_stream(call, apr_pstrdup(call->pool, PQgetvalue(result, 0, ID)),
-                   size - (apr_off_t)len);
+        sent = apr_pcalloc(call->pool, sizeof(*sent));
+        sent->workspace_id = workspace_id;
+        sent->sql = sql;
+        sent->id = apr_pstrdup(call->pool, PQgetvalue(result, 0, ID));
+        add_stream(call, sent, size - (apr_off_t)len);
     }
+}
+
+/* Fill CALL's response from RESULT of make_first(). */
+static void respond(crm_call_t *call, const PGresult *result)
+{
+    const crm_file_t *file = crm_rest(call)->endpoint->operation->file;
+    crm_response_t *response = call->response;
+
+    crm_buf_add(&response->body, PQgetvalue(result, 0, ID), CRM_UUID_LEN);
+    crm_rest_tag(call, NULL);   /* a file never changes */
+    response->body.len = 0;
+    if (response->status == 304) {
+        return;
+    }
+    crm_op_file_respond(call, call->key.workspace_id, apr_pstrcat(
+        call->pool, "SELECT p.bytes FROM crmapi.", file->pieces,
+        " p WHERE p.workspace_id = $1::uuid AND p.", file->key,
+        " = $2::uuid AND p.number = $3::integer", NULL), result);
 }
 
 static crm_error_t *serve_file(crm_call_t *call)

@@ -3,6 +3,9 @@
 #ifndef CRM_OP_FILE_H
 #define CRM_OP_FILE_H
 
+#include <libpq-fe.h>
+
+#include "crm_call.h"
 #include "crm_resource.h"
 
 /* A file in pieces (crm_operation_t.file) of the row that the path names: 404 if
@@ -12,5 +15,12 @@
  * browser in the site's name: Content-Disposition says that it is to be stored,
  * Content-Security-Policy that it may do nothing. */
 extern const crm_kind_t crm_op_file;
+
+/* Fill CALL's response with a file of the workspace WORKSPACE_ID, in the same
+ * way. Row 0 of RESULT is the file: name, media type, size, id, first piece
+ * (bytea, NULL: none). SQL reads a further one: $1 is the workspace, $2 the id,
+ * $3 its number. Both texts must live as long as CALL's pool. */
+void crm_op_file_respond(crm_call_t *call, const char *workspace_id,
+                         const char *sql, const PGresult *result);
 
 #endif /* CRM_OP_FILE_H */

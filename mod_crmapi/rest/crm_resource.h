@@ -119,6 +119,7 @@ struct crm_operation_t {
                                    NULL: this one */
     const char *parent_column;  /* column that refers to it, NULL:
                                    "<parent>_id" */
+    apr_size_t max_body;        /* as of crm_route_t */
     int sequences;              /* requires a plan with sequences */
     int location;               /* a 201 has the header Location */
     crm_deprecation_t deprecated; /* the dates, if it is deprecated */

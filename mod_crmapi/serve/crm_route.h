@@ -18,7 +18,9 @@ typedef struct crm_route_t {
                                    mount itself */
     const crm_access_t *access; /* who may call it and which budget is charged;
                                    checked before the body is read */
-    apr_size_t max_body;        /* bytes; 0: CrmApiMaxBody */
+    apr_size_t max_body;        /* bytes; 0: CrmApiMaxBody, which also limits
+                                   what is less; what is more replaces the
+                                   default of it */
     /* Serve CALL and fill its response, or return an error. */
     crm_error_t *(*serve)(crm_call_t *call);
     /* Write ERROR as the body of CALL's response, whose status and headers are

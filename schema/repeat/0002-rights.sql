@@ -30,8 +30,8 @@ WITH relation (name, api, worker) AS (VALUES
     ('agent', 'SELECT', 'SELECT'),
     ('api_key', 'SELECT (id, workspace_id, last_used_at),'
         ' UPDATE (last_used_at)', ''),
-    ('attachment', 'SELECT', 'INSERT'),
-    ('attachment_piece', 'SELECT', 'INSERT'),
+    ('attachment', 'SELECT', 'SELECT, INSERT'),
+    ('attachment_piece', 'SELECT', 'SELECT, INSERT'),
     ('company', 'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
     ('contact', 'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
     ('contact_merged', 'SELECT', 'SELECT'),

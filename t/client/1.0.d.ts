@@ -1505,6 +1505,18 @@ export interface components {
             subject?: string | null;
             /** @description further recipients of a mail */
             cc?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
+            /** @description files of a mail or chat, at most 10 MiB together */
+            attachments?: {
+                /** @example offer.pdf */
+                filename: string;
+                /**
+                 * @description application/octet-stream if absent
+                 * @example application/pdf
+                 */
+                content_type?: string | null;
+                /** @example JVBERi0xLjcK */
+                data: string;
+            }[] | null;
         };
         MergeInput: {
             /**

@@ -16,6 +16,7 @@
 //   ["key", name, shift]   a key: "Enter", "Escape", "Tab"
 //   ["complaints"]         what the console has told of since the last "open":
 //                          errors, warnings, what a policy forbade
+//   ["store", folder]      where what a page gives to be stored goes
 //   ["shot", file]         a picture of the whole page
 //   ["tree"]               the accessibility tree: [[role, name], ...]
 // A selector "a >>> b" is b in the shadow tree of a.
@@ -160,6 +161,8 @@ const commands = {
     insert: (text) => send("Input.insertText", { text }),
     key,
     complaints: () => complaints,
+    store: (folder) => send("Browser.setDownloadBehavior",
+        { behavior: "allow", downloadPath: folder }),
     async shot(file) {
         const { cssContentSize: size } = await send("Page.getLayoutMetrics");
         const { data } = await send("Page.captureScreenshot", {

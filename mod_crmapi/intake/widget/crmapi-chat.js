@@ -100,6 +100,18 @@ button { cursor: pointer; border: 1px solid transparent; }
 }
 .log .pending { opacity: .75; }
 .log .failed { background: #fff; color: #b00020; border: 1px solid; }
+.file {
+    display: block;
+    max-width: 100%;
+    margin: 6px 0 0;
+    padding: 4px 8px;
+    border: 1px solid;
+    border-radius: 8px;
+    background: none;
+    text-align: start;
+    text-decoration: underline;
+    overflow-wrap: anywhere;
+}
 .name { position: absolute; width: 1px; height: 1px; overflow: hidden;
     clip-path: inset(50%); }
 .status { padding: 0 14px; font-size: .85em; }
@@ -263,6 +275,35 @@ function bubble(role, text, author) {
         make("span", { class: "name" }, who + ": "), text);
 }
 
+// Have the browser store the file ATTACHMENT of a message, never show it.
+async function save(attachment) {
+    try {
+        const response = await fetch(base + "attachments/" + attachment.id, {
+            headers: { Authorization: "Bearer " + token }, credentials: "omit",
+            cache: "no-store", referrerPolicy: "no-referrer" });
+        if (!response.ok) {
+            throw new Error(response.status);
+        }
+        const url = URL.createObjectURL(new Blob([await response.arrayBuffer()],
+            { type: "application/octet-stream" }));
+        make("a", { href: url, download: attachment.filename || "file" })
+            .click();
+        setTimeout(() => URL.revokeObjectURL(url), 60000);
+        status.textContent = "";
+    } catch (e) {
+        status.textContent = options.offline || "Not connected";
+    }
+}
+
+function fileButton(attachment) {
+    const size = Math.ceil(attachment.size / 1024);
+    const button = make("button", { type: "button", class: "file", dir: "auto" },
+        make("span", { class: "name" }, (options.file || "Save") + ": "),
+        (attachment.filename || "file") + " (" + size + " KiB)");
+    button.addEventListener("click", () => save(attachment));
+    return button;
+}
+
 function scrollDown() {
     log.scrollTop = log.scrollHeight;
 }
@@ -280,6 +321,7 @@ function show(messages) {
         }
         const at = message.created_at + message.id;
         const node = bubble(message.role, message.content, message.author);
+        node.append(...(message.attachments || []).map(fileButton));
         let next = null, nextAt = "";
         shown.forEach((other) => {
             if (other.at > at && (!next || other.at < nextAt)) {

@@ -139,6 +139,48 @@ static const char *html_of(const crmd_message_t *message, apr_pool_t *pool)
     return buf.data;
 }
 
+/* Return a new part with FILE. */
+static GMimeObject *make_file(const crmd_file_t *file)
+{
+    GMimeContentType *type = g_mime_content_type_parse(NULL, file->type);
+    GMimePart *part = g_mime_part_new();
+    GMimeStream *stream = g_mime_stream_mem_new_with_buffer(file->data,
+                                                            file->len);
+    GMimeDataWrapper *content = g_mime_data_wrapper_new_with_stream(
+        stream, GMIME_CONTENT_ENCODING_DEFAULT);
+
+    g_mime_object_set_content_type(GMIME_OBJECT(part), type);
+    g_mime_object_set_disposition(GMIME_OBJECT(part), "attachment");
+    g_mime_part_set_filename(part, file->name);
+    g_mime_part_set_content(part, content);
+    g_mime_part_set_content_encoding(part, GMIME_CONTENT_ENCODING_BASE64);
+    g_object_unref(type);
+    g_object_unref(content);
+    g_object_unref(stream);
+    return GMIME_OBJECT(part);
+}
+
+/* Return TEXT, whose reference it takes, with the files of MESSAGE, if there are
+ * any. */
+static GMimeObject *with_files(GMimeObject *text, const crmd_message_t *message)
+{
+    GMimeMultipart *mixed;
+
+    if (!message->file_count) {
+        return text;
+    }
+    mixed = g_mime_multipart_new_with_subtype("mixed");
+    g_mime_multipart_add(mixed, text);
+    g_object_unref(text);
+    for (int i = 0; i < message->file_count; i++) {
+        GMimeObject *part = make_file(&message->files[i]);
+
+        g_mime_multipart_add(mixed, part);
+        g_object_unref(part);
+    }
+    return GMIME_OBJECT(mixed);
+}
+
 static GMimeObject *make_body(const crmd_message_t *message, apr_pool_t *pool)
 {
     GMimeMultipart *multipart;
@@ -154,7 +196,7 @@ static GMimeObject *make_body(const crmd_message_t *message, apr_pool_t *pool)
     part = make_part("html", html_of(message, pool), pool);
     g_mime_multipart_add(multipart, part);
     g_object_unref(part);
-    return GMIME_OBJECT(multipart);
+    return with_files(GMIME_OBJECT(multipart), message);
 }
 
 /* ---- headers ------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "apr_base64.h"
 #include "apr_strings.h"
 
 #include "crm_buf.h"
@@ -33,6 +34,28 @@ static void add_copies(crm_buf_t *buf, const crmd_message_t *message)
     crm_buf_puts(buf, message->copies && *message->copies ? "]" : "");
 }
 
+/* Add the array "attachments" with MESSAGE's files, if there are any, to BUF. */
+static void add_files(crm_buf_t *buf, const crmd_message_t *message)
+{
+    for (int i = 0; i < message->file_count; i++) {
+        const crmd_file_t *file = &message->files[i];
+        char *data = apr_palloc(buf->pool, (apr_size_t)apr_base64_encode_len(
+                                    (int)file->len));
+
+        apr_base64_encode_binary(data, (const unsigned char *)file->data,
+                                 (int)file->len);
+        crm_buf_puts(buf, i ? ",{\"filename\":"
+                     : ",\"attachments\":[{\"filename\":");
+        crm_buf_json_string(buf, file->name, strlen(file->name));
+        crm_buf_puts(buf, ",\"content_type\":");
+        crm_buf_json_string(buf, file->type, strlen(file->type));
+        crm_buf_puts(buf, ",\"data\":\"");
+        crm_buf_puts(buf, data);
+        crm_buf_puts(buf, "\"}");
+    }
+    crm_buf_puts(buf, message->file_count ? "]" : "");
+}
+
 static void add_message(crm_buf_t *buf, const crmd_message_t *message,
                         const crmd_config_t *config)
 {
@@ -52,6 +75,7 @@ static void add_message(crm_buf_t *buf, const crmd_message_t *message,
         add_member(buf, "subject", message->subject
                    ? crmd_subject_of(message, buf->pool) : NULL);
         add_copies(buf, message);
+        add_files(buf, message);
         add_member(buf, "html", message->html);
         add_member(buf, "unsubscribe", message->unsubscribe);
         add_member(buf, "message_id", message->message_id);

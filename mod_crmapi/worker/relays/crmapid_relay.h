@@ -11,6 +11,14 @@
 #include "crmapid_config.h"
 #include "crmapid_curl.h"
 
+/* A file of a message. */
+typedef struct crmd_file_t {
+    const char *name;
+    const char *type;           /* a media type */
+    const char *data;
+    apr_size_t len;
+} crmd_file_t;
+
 /* One message. Texts are UTF-8. */
 typedef struct crmd_message_t {
     const char *channel;        /* "email", "sms" or "voice" */
@@ -26,6 +34,8 @@ typedef struct crmd_message_t {
     const char *to_name;        /* or NULL */
     const char *const *copies;  /* of an email: further recipients by
                                    crmd_relay_wire(), ended by NULL; or NULL */
+    const crmd_file_t *files;   /* of an email: FILE_COUNT attachments */
+    int file_count;
     const char *subject;        /* of an email */
     int subject_whole;          /* it is sent as it is */
     const char *text;           /* of an email or sms; of a call: the script */

@@ -19,7 +19,8 @@ static const crmd_source_t answers = {
     " nullif(coalesce(nullif(a.email_outbound_name, ''), a.name), ''),"
     " coalesce(nullif(concat_ws(' ', nullif(p.first_name, ''),"
     " nullif(p.last_name, '')), ''), nullif(c.human, '')),"
-    " NULL, m.handed_over, m.content_type, m.metadata -> 'cc'"
+    " NULL, m.handed_over, m.content_type, m.metadata -> 'cc',"
+    " m.metadata ? 'attachments'"
     " FROM crmapi.message m"
     " JOIN crmapi.conversation c ON c.workspace_id = m.workspace_id"
     " AND c.id = m.conversation_id"
@@ -28,6 +29,14 @@ static const crmd_source_t answers = {
     " LEFT JOIN crmapi.contact p ON p.workspace_id = c.workspace_id"
     " AND p.id = c.contact_id"
     " WHERE m.workspace_id = $1::uuid AND m.id = $2::uuid",
+    .files = "SELECT coalesce(a.filename, ''),"
+    " coalesce(a.content_type, 'application/octet-stream'), coalesce("
+    "(SELECT translate(encode(string_agg(p.bytes, ''::bytea ORDER BY p.number),"
+    " 'base64'), chr(10), '')"
+    " FROM crmapi.attachment_piece p WHERE p.workspace_id = $1::uuid"
+    " AND p.attachment_id = a.id), '') FROM crmapi.attachment a"
+    " WHERE a.workspace_id = $1::uuid AND a.message_id = $2::uuid AND a.stored"
+    " ORDER BY a.number",
     .take = CRMD_TAKE("answer_take", "answer_names"),
     .sent = "SELECT crmapi.answer_sent(" CRMD_LEASE ","
     " coalesce($7::timestamptz, statement_timestamp()), $8::text)",

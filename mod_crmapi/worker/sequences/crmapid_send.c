@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "apr_base64.h"
 #include "apr_strings.h"
 
 #include "crm_json.h"
@@ -51,8 +52,11 @@ typedef struct sending_t {
 /* The columns of a source's "read". */
 enum {
     CHANNEL, TO, SUBJECT, TEXT, OBJECTIVE, FROM_EMAIL, AGENT_EMAIL, FROM_PHONE,
-    FROM_NAME, TO_NAME, PART, TAKEN, CONTENT_TYPE, COPIES
+    FROM_NAME, TO_NAME, PART, TAKEN, CONTENT_TYPE, COPIES, HAS_FILES
 };
+
+/* The columns of a source's "files". */
+enum { FILE_NAME, FILE_TYPE, FILE_DATA };
 
 /* Return VALUE if it is not NULL, else DEFAULT_VALUE if it is not "", else
  * NULL. */
@@ -148,6 +152,32 @@ static void make_message(sending_t *sending, const PGresult *result)
     sending->relay = crmd_relay_of(config, message->channel);
 }
 
+/* Set the files of SENDING's message. Errors: those of a query. */
+static crm_error_t *read_files(sending_t *sending, const char *const *values)
+{
+    crmd_work_t *work = sending->work;
+    PGresult *result;
+    crmd_file_t *files;
+    int count;
+
+    CRM_ERR(crmd_query(&result, work, sending->source->files, 2, values));
+    count = PQntuples(result);
+    files = apr_pcalloc(work->pool, (apr_size_t)(count + 1) * sizeof(*files));
+    for (int i = 0; i < count; i++) {
+        const char *data = PQgetvalue(result, i, FILE_DATA);
+        char *bytes = apr_palloc(work->pool, strlen(data) + 1);
+
+        files[i].name = PQgetvalue(result, i, FILE_NAME);
+        files[i].type = PQgetvalue(result, i, FILE_TYPE);
+        files[i].len = (apr_size_t)apr_base64_decode_binary(
+            (unsigned char *)bytes, data);
+        files[i].data = bytes;
+    }
+    sending->message.files = files;
+    sending->message.file_count = count;
+    return NULL;
+}
+
 /* Read the message of WORK's job from SOURCE into SENDING; *EXISTS_P = whether
  * it exists. */
 static crm_error_t *read_message(int *exists_p, sending_t *sending,
@@ -168,6 +198,9 @@ static crm_error_t *read_message(int *exists_p, sending_t *sending,
     *exists_p = PQntuples(result) > 0;
     if (*exists_p) {
         make_message(sending, result);
+        if (source->files && *PQgetvalue(result, 0, HAS_FILES) == 't') {
+            return read_files(sending, values);
+        }
     }
     return NULL;
 }

@@ -22,8 +22,12 @@ typedef struct crmd_source_t {
     /* SQL. The one row of $2 in the workspace $1: channel, address, subject,
      * text, objective, the agent's mail address, its agent_email, number and
      * name, the recipient's name, a step's number, whether it was taken already,
-     * the text's type, a JSON array of addresses that get a copy. */
+     * the text's type, a JSON array of addresses that get a copy, whether there
+     * are files. */
     const char *read;
+    /* SQL. The files of $2 in the workspace $1: name, media type, bytes in base64.
+     * NULL: there are none. */
+    const char *files;
     const char *take;           /* CRMD_TAKE() */
     const char *sent;           /* $7: when; $8: the relay's id */
     const char *failed;         /* $7: the reason; $8: wait, or NULL */

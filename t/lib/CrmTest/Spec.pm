@@ -384,7 +384,8 @@ our %PARAMETERS = (
 
 # Schemas of bodies that are no resource's => [required], [the others].
 our %BODIES = (
-    MessageInput => [[qw(content)], [qw(content_type role subject cc)]],
+    MessageInput => [[qw(content)], [qw(attachments content_type
+        role subject cc)]],
     UpsertInput => [[qw(bot_id contacts)], [qw(on_match)]],
     MergeInput => [[qw(from)], []],
     CompanyUpsertInput => [[qw(bot_id companies)], [qw(on_match)]],

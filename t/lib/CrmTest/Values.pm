@@ -14,6 +14,7 @@ package CrmTest::Values;
 use strict;
 use warnings;
 use JSON::PP ();
+use MIME::Base64 qw(encode_base64);
 use CrmTest::OpenAPI;
 
 # Values by the schemas of OPENAPI, a CrmTest::OpenAPI. ID->(name, n) is the
@@ -70,6 +71,8 @@ my %make = (
         return $self->{id}->($name, $n) if $format eq "uuid";
         return sprintf "2026-%02d-%02dT01:02:03.%03dZ", 1 + $n / 28 % 12,
             1 + $n % 28, $n % 1000 if $format eq "date-time";
+        return encode_base64("$name $n", "")
+            if ($schema->{contentEncoding} // "") eq "base64";
         return ($schema->{examples}[0] // "$name ") . $n;
     },
     array => sub {
@@ -163,6 +166,16 @@ sub odd_texts {
             [sprintf("U+%04X in it", $_), $odd] } 0x9, 0x20, 0x7f, 0xa0);
 }
 
+# Texts in base64 (RFC 4648, 4), and texts that are nearly so, named.
+sub around_base64 {
+    return (["one byte", "YQ=="], ["two bytes", "YWI="], ["all characters",
+        "ABCDabcd0189+/+/"], ["no padding", "YQ"], ["half a padding", "YQ="],
+        ["three paddings", "Y==="], ["padding alone", "===="],
+        ["padding before the end", "YQ==YQ=="], ["the alphabet of URLs",
+        "-_-_"], ["a space", "YWJj YWJj"], ["lines", "YWJj\r\nYWJj"],
+        ["a character before", " YWJj"], ["no ASCII", "YWJ\x{e4}"]);
+}
+
 # What stands for VALUE by SCHEMA, of the types that it has: [what, value] each.
 my %near = (
     string => sub {
@@ -177,7 +190,8 @@ my %near = (
         return map { ["the value $_", $_] } (grep { defined }
             @{$schema->{enum}}), "no such value", "" if $schema->{enum};
         return (["an empty text", ""], ["quotes and a backslash", "\"'\\"],
-            $schema->{pattern} ? odd_texts($schema->{examples}[0]) : (),
+            $schema->{contentEncoding} ? around_base64()
+                : $schema->{pattern} ? odd_texts($schema->{examples}[0]) : (),
             map { ["$_ characters", $self->text_of($schema, $_)] }
                 defined $most ? ($most, $most + 1) : 100_000);
     },
