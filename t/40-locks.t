@@ -125,6 +125,8 @@ my %STATE = (
         . " 'a\@x.example' WHERE workspace_id = 'W'; UPDATE crmapi.message SET"
         . " status = 'queued', to_identifier = 'a\@x.example', role = 'human'"
         . " WHERE workspace_id = 'W';",
+    handed => "$approved UPDATE crmapi.message SET status = 'sent', handed_over ="
+        . " true, role = 'human' WHERE workspace_id = 'W';",
     held => "INSERT INTO crmapi.workspace_hold (workspace_id, reason)"
         . " VALUES ('W', 'r');",
     apart => "DELETE FROM crmapi.activity WHERE workspace_id = 'W';"
@@ -432,6 +434,8 @@ my %CALL = (
     answer_refused => ["answering", "SELECT crmapi.answer_refused($LEASE, '$ID',"
         . " '$ID', 'r')", { job => "ready job" }],
     answer_names => ["answering", "SELECT crmapi.answer_names('W', '$ID', 'd')"],
+    answer_delivered => ["handed", "SELECT crmapi.answer_delivered('W', '$ID',"
+        . " NULL)"],
     answer_returned => ["answering", "SELECT crmapi.answer_returned('W', '$ID',"
         . " 'a\@x.example', 'f', 'bounced')", { job => "ready job" }],
     step_failed => ["sending", "SELECT crmapi.step_failed($LEASE, '$ID', '$ID',"

@@ -518,6 +518,56 @@ END
     }
 };
 
+subtest "reports of mail servers, and complaints" => sub {
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    my $report = sub {
+        my ($type, $of, $what, $mail) = @_;
+        my ($code) = crmapictl($database, { stdin => "From: x\@x.example\n"
+            . "To: $sales\nMessage-ID: <report-" . ++$count . ">\nContent-Type:"
+            . " multipart/report; report-type=$of; boundary=b\n\n--b\n\nSo.\n"
+            . "--b\nContent-Type: message/$type\n\n$what\n--b\nContent-Type:"
+            . " text/rfc822-headers\n\nMessage-ID: "
+            . header($mail, "Message-ID") . "\n--b--\n" }, "deliver");
+        is($code, 0, "a report comes");
+    };
+    for my $one (["delivered", "2.1.5", "delivered"], ["relayed", "2.0.0",
+            "sent"], ["expanded", "2.0.0", "sent"], ["delayed", "4.4.1", "sent"],
+            ["failed", "5.2.2", "failed the mail was returned: 5.2.2"]) {
+        my ($action, $status, $is) = @$one;
+        my $talk = mail_talk("$action\@x.example");
+        my $m = answer($talk, "x");
+        $worker->once;
+        my ($mail) = mails("$action\@x.example");
+        $report->("delivery-status", "delivery-status", "Reporting-MTA: dns;"
+            . " x.example\n\nFinal-Recipient: rfc822; $_\nAction: $action\n"
+            . "Status: $status\n", $mail)
+            for "other\@x.example", "$action\@x.example";
+        is(fate($talk, $m), $is, "$action: $is");
+        $report->("delivery-status", "delivery-status", "Reporting-MTA: dns;"
+            . " x.example\n\nFinal-Recipient: rfc822; $action\@x.example\n"
+            . "Action: delivered\nStatus: 2.1.5\n", $mail);
+        is(fate($talk, $m), $action eq "failed" ? $is : "delivered",
+            "and delivered later, unless it had failed");
+    }
+    my $talk = mail_talk("angry\@x.example");
+    my $m = answer($talk, "x");
+    $worker->once;
+    # nothing is delivered there: no daemon runs while it exists
+    my $hook = $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
+        "https://hook.example/", "--events", "message.updated");
+    $report->("feedback-report", "feedback-report", "Feedback-Type: abuse\n"
+        . "Version: 1\nUser-Agent: x/1\n", (mails("angry\@x.example"))[0]);
+    is(fate($talk, $m), "failed the recipient complained", "a complaint");
+    error_is($c->post(path($talk), { content => "x" }), 409, "conflict",
+        "there is no second");
+    is(sql($database, "SELECT string_agg(e.type, ' ') FROM"
+        . " crmapi.webhook_delivery d JOIN crmapi.event e ON e.workspace_id ="
+        . " d.workspace_id AND e.id = d.event_id WHERE concat(e.body, e.fields)"
+        . " LIKE '%$m->{id}%'"), "message.updated", "a webhook tells of it");
+    $w->ctl("webhook", "remove", ($hook =~ /([0-9a-f-]{36})/)[0]);
+    $w->ctl("workspace", "set", $w->id, "--events", "off");
+};
+
 subtest "repeated with an Idempotency-Key" => sub {
     my $talk = mail_talk("i\@x.example");
     my @r = map { $c->post(path($talk), { content => "once" }, headers =>

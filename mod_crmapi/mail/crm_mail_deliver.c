@@ -270,6 +270,25 @@ static void fill_event(crm_intake_event_t *event, const delivery_t *delivery)
         delivery->pool);
 }
 
+/* Return whether DELIVERY's mail, a report, says that the mail to SENT_TO was
+ * delivered (RFC 3464, 2.3.3): nothing less, such as "relayed". */
+static int is_delivered(const delivery_t *delivery)
+{
+    const apr_array_header_t *entries = delivery->mail->bounces;
+
+    for (int i = 0; i < entries->nelts; i++) {
+        const crm_mail_bounce_t *one = &APR_ARRAY_IDX(entries, i,
+                                                      crm_mail_bounce_t);
+
+        if (one->action && !strncasecmp(one->action, "delivered", 9)
+            && crm_email_equal(one->address, delivery->sent_to,
+                               delivery->pool)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Set what EVENT, which returns the mail of a step or answer, says of it (contract
  * 17.5). */
 static void set_failure(crm_intake_event_t *event, const delivery_t *delivery)
@@ -287,6 +306,9 @@ static void set_failure(crm_intake_event_t *event, const delivery_t *delivery)
         binds[CRM_INTAKE_FAILED] = apr_pstrcat(
             delivery->pool, "the mail was returned: ", status ? status
             : "5.0.0", NULL);
+    }
+    else if (is_delivered(delivery)) {
+        binds[CRM_INTAKE_REASON] = "delivered";
     }
     if (failure == CRM_MAIL_NO_ADDRESS) {
         binds[CRM_INTAKE_BOUNCED] = delivery->sent_to;
