@@ -68,8 +68,8 @@ sub over_rounds {
     } 0 .. $#$first);
 }
 
-my @ORDER = ("mod_crmapi", "mod_crmapi, event", "Bun", "Fastify",
-    "Fastify without count", "mod_php", "pgbench", "httpd");
+my @ORDER = ("mod_crmapi", "mod_crmapi, event", "Bun", "Rust",
+    "Fastify", "Fastify without count", "mod_php", "pgbench", "httpd");
 
 # Add the row "bound" of WORK to RESULT: what one round trip a request allows.
 sub add_bound {
@@ -99,17 +99,19 @@ sub compared {
         push @rows, [$name, number(median(@rates)), number($rates[0]),
             number($rates[-1]), map({ my $p = $_;
                 defined $r[0]{$p} ? number(median(map { $_->{$p} } @r)) : "" }
-                qw(p50 p99 cpu)),
+                qw(p50 p99 cpu database)),
             $name eq "mod_crmapi" ? "" : number($ratio->($name, "rate"))];
     }
     $self->table(["", "requests/s", "min", "max", "p50 ms", "p99 ms",
-        "CPU us", "mod_crmapi is x times"], @rows);
+        "server us", "database us", "mod_crmapi is x times"], @rows);
     for my $name (grep { exists $target{$_} } @ORDER, "bound") {
         $self->verdict("$work->{title}, $c: $name", $ratio->($name, "rate"),
             $target{$name}, 1);
     }
-    $self->verdict("$work->{title}, $c: p99 of Bun", $ratio->("Bun", "p99"),
-        $p99) if $p99;
+    for my $mpm ($p99 ? ("", ", event") : ()) {
+        $self->verdict("$work->{title}, $c$mpm: p99 of Bun", over_rounds($result,
+            sub { $_[0]{"mod_crmapi$mpm"}{p99} / $_[0]{Bun}{p99} }), $p99);
+    }
 }
 
 # Something that should be at most, or with LEAST at least, LIMIT.
@@ -132,7 +134,8 @@ sub versions {
         $first->($self->{run}{env}{HTTPD}, "-v") =~ s/^Server version: //r,
         $first->(CrmTest::Postgres::bindir() . "/postgres", "--version"),
         "Node.js " . $first->("node", "--version"), $package->("fastify"),
-        $package->("pg"), $package->("bun"), map({ /(\d+\.\d+)/ ? "PHP $1" : () }
+        $package->("pg"), $package->("bun"), $first->("cargo", "--version")
+            =~ s/^cargo/Rust/r, map({ /(\d+\.\d+)/ ? "PHP $1" : () }
             glob "$self->{run}{env}{MODULEDIR}/libphp*.so"),
         $first->("wrk", "-v") =~ s/ Copyright.*//r);
 }

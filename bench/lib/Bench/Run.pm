@@ -125,6 +125,13 @@ sub start_bun {
         user => "bench_site", %arg);
 }
 
+sub start_rust {
+    my ($self, %arg) = @_;
+    return Bench::Server->rust(top => $self->{top}, build => $self->{build},
+        quick => $self->{quick}, host => $self->{cluster}->host,
+        database => $Bench::Cluster::DATABASE, user => "bench_site", %arg);
+}
+
 sub start_php {
     my ($self, %arg) = @_;
     return Bench::Server->php($self->httpd_options,
@@ -179,7 +186,7 @@ sub contest {
     my %server = (crmapi => $self->start_crmapi,
         event => $self->start_crmapi(mpm => "event"),
         fastify => $self->start_fastify, bun => $self->start_bun,
-        php => $self->start_php,
+        rust => $self->start_rust, php => $self->start_php,
         nocount => $self->start_fastify(count => "no"),
         static => $self->start_static);
 
@@ -235,12 +242,12 @@ sub contest_at {
 # request, in microseconds.
 sub measured {
     my ($self, $server, $file, %arg) = @_;
-    my @pids = ($server->{pid}, $self->{cluster}{pg}{pid});
-    my $used = sub { my $n = 0; $n += Bench::Server::processor_time($_)
-        for @pids; $n };
-    my $before = $used->();
+    my %pid = (cpu => $server->{pid}, database => $self->{cluster}{pg}{pid});
+    my %before = map { $_ => Bench::Server::processor_time($pid{$_}) } keys %pid;
     my $r = wrk($server, $file, top => $self->{top}, %arg);
-    $r->{cpu} = ($used->() - $before) / ($r->{n} || 1) * 1e6;
+
+    $r->{$_} = (Bench::Server::processor_time($pid{$_}) - $before{$_})
+        / ($r->{n} || 1) * 1e6 for keys %pid;
     return $r;
 }
 

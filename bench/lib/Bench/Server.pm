@@ -218,6 +218,40 @@ sub bun {
         server => "bench/bun/server.js", run => sub { "$_[0]/bun" });
 }
 
+# Rust: hyper and tokio-postgres, from Debian's packages of their crates, built
+# below build folder BUILD. QUICK builds it sooner and slower.
+sub rust {
+    my ($class, %arg) = @_;
+    my $dir = folder();
+    my $port = free_port();
+    my $target = "$arg{build}/bench-rust";
+    my $crates = "/usr/share/cargo/registry";
+    my @client = glob("$crates/tokio-postgres-*");
+
+    die "bench: Rust's crates are missing: build/setup --bench\n"
+        unless @client;
+    # a copy, because cargo writes Cargo.lock beside the sources
+    for my $command (["mkdir", "-p", $target],
+        ["cp", "-R", "$arg{top}/bench/rust/.", $target],
+        ["cargo", "build", "--quiet", "--offline",
+            ($arg{quick} ? () : "--release"),
+            "--manifest-path", "$target/Cargo.toml",
+            "--target-dir", "$target/target",
+            "--config", 'source.crates-io.replace-with="debian"',
+            "--config", "source.debian.directory=\"$crates\""],
+        ["cp", "$target/target/" . ($arg{quick} ? "debug" : "release")
+            . "/server", $dir]) {
+        my ($code, $out, $err) = run_program(command => $command,
+            seconds => 1800);
+        die "bench: @$command: $err\n" if $code;
+    }
+    return $class->start(name => "Rust", dir => $dir, port => $port,
+        base => "/api/v1", command => [demoted(), "$dir/server"],
+        ready => sub { read_file("$dir/output", "") =~ /^ready$/m },
+        env => { PORT => $port, DATABASE_HOST => $arg{host},
+            DATABASE_NAME => $arg{database}, DATABASE_USER => $arg{user} });
+}
+
 # The processor time in seconds that PID and its descendants have used.
 sub processor_time {
     my ($pid) = @_;

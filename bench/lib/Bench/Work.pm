@@ -17,38 +17,40 @@ my $serial = 0;
 # of Bench::Run::contest), and by number of connections the least ratios to each
 # of the others that are wanted. "write" ones change the data. "p99" is the
 # largest ratio of the 99th percentile.
-my @ALL = qw(crmapi event bun fastify php);
-my @FEW = qw(crmapi event bun);
+my @ALL = qw(crmapi event bun rust fastify php);
+my @FEW = qw(crmapi event bun rust);
 our @WORKS = (
     { name => "get", title => "GET /contacts/{id}", contestants => [@ALL],
         targets => {
             1 => { contestants => [@FEW], Bun => 0.97 },
-            16 => { Bun => 1.25, Fastify => 3.5, mod_php => 2 },
-            64 => { contestants => [@FEW], Bun => 1.5, bound => 1.2,
-                p99 => 1 } } },
+            16 => { Bun => 1.25, Rust => 0.95, Fastify => 3.5, mod_php => 2 },
+            64 => { contestants => [@FEW], Bun => 1.4, Rust => 0.95,
+                bound => 1.2, p99 => 1 } } },
     { name => "list", title => "GET /contacts",
         contestants => [@ALL, "nocount"],
         targets => {
-            16 => { Bun => 2, "Fastify without count" => 3.5 },
-            64 => { contestants => [@FEW], Bun => 2, p99 => 1 } } },
+            16 => { Bun => 1.5, Rust => 1.1, "Fastify without count" => 3.5 },
+            64 => { contestants => [@FEW], Bun => 1.5, Rust => 1.1,
+                p99 => 1 } } },
     { name => "conversations", title => "GET /conversations, three filters",
         contestants => [@ALL],
         targets => {
-            16 => { Bun => 2, mod_php => 2 },
-            64 => { contestants => [@FEW], Bun => 2, p99 => 1 } } },
+            16 => { Bun => 1.5, Rust => 1.1, mod_php => 2 },
+            64 => { contestants => [@FEW], Bun => 1.5, Rust => 1.1,
+                p99 => 1 } } },
     { name => "search", title => "GET /contacts?search=, a rare word",
         contestants => [@ALL],
         targets => { 16 => { Bun => 1, Fastify => 1, mod_php => 1 } } },
     { name => "post", title => "POST /contacts", write => 1,
         contestants => [@ALL],
         targets => {
-            16 => { Bun => 1.5, Fastify => 2, mod_php => 1.5 },
-            64 => { contestants => [@FEW], Bun => 2.5, p99 => 1 } } },
+            16 => { Bun => 1.5, Rust => 1.5, Fastify => 2, mod_php => 1.5 },
+            64 => { contestants => [@FEW], Bun => 2, Rust => 2, p99 => 1 } } },
     { name => "patch", title => "PATCH /contacts/{id}", write => 1,
         contestants => [@ALL],
         targets => {
-            16 => { Bun => 1.5, Fastify => 2, mod_php => 1.5 },
-            64 => { contestants => [@FEW], Bun => 2, p99 => 1 } } },
+            16 => { Bun => 1.5, Rust => 1.5, Fastify => 2, mod_php => 1.5 },
+            64 => { contestants => [@FEW], Bun => 2, Rust => 2, p99 => 1 } } },
     { name => "upsert", title => "POST /contacts/upsert, 200 items", write => 1,
         contestants => [qw(crmapi event fastify php)],
         targets => { 4 => { Fastify => 6, mod_php => 3 } } },
