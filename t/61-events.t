@@ -559,7 +559,7 @@ subtest "docs/api.md: the program copies a workspace" => sub {
         first_name => $_ })->data->{id} } qw(Old Gone);
     $c->post("/api/v1/activities", { contact_id => $gone,
         activity_type => "note" });
-    my $talk = message($w, "+49307");
+    my ($talk, $heard) = map { message($w, $_) } "+49307", "+49308";
     my $dir = $httpd->dir;
     my ($program) = read_file("$CrmTest::TOP/docs/api.md")
         =~ /^```python\n(""\"copy\.py.*?)^```$/ms or die "no program";
@@ -574,6 +574,12 @@ subtest "docs/api.md: the program copies a workspace" => sub {
         or diag(read_file("$dir/copy.log", ""));
     $c->patch("/api/v1/contacts/$old", { notes => "changed" });
     $c->delete("/api/v1/contacts/$gone");
+    my $erased = $c->get("/api/v1/conversations/$heard")->data->{contact_id};
+    $c->post("/api/v1/activities", { contact_id => $erased,
+        activity_type => "note" });
+    $c->post("/api/v1/pipeline-cards", { contact_id => $erased, title => "Ada",
+        pipeline_stage_id => ($w->stages)[0] });
+    status_is($c->post("/api/v1/contacts/$erased/erase", {}), 202, "erased");
     my $new = $c->post("/api/v1/companies", { %own, name => "N" })
         ->data->{id};
     ok(wait_for(sub { $rows->()->{company}{$new} }, 30), "it follows the log")
@@ -587,6 +593,10 @@ subtest "docs/api.md: the program copies a workspace" => sub {
     is_deeply($copy->{activity}, {}, "9.6 an activity went with its contact");
     is_deeply([values %{$copy->{message}}],
         $c->get("/api/v1/conversations/$talk/messages")->data, "messages");
+    is_deeply([keys %{$copy->{conversation}}], [$talk],
+        "nothing of who was erased is left");
+    is_deeply([map { $_->{title} } values %{$copy->{pipeline_card}}],
+        ["(erased)"], "but the card, without texts");
 };
 
 $httpd->stop;

@@ -67,6 +67,9 @@ subtest "llms.txt lists the operations" => sub {
     my %there = map { m{^- \[(\S+) (\S+)\]\(/api/v1/docs#(\w+)\): \S}
         ? ($3 => [$1, $2]) : () } split /\n/, $r->body;
     is_deeply(\%there, \%operations, "each with a link to its place");
+    my ($page) = $r->body =~ m{\b(docs/\w+\.md)\b};
+    like(read_file("$CrmTest::TOP/$page"), qr/^# Build an integration$/m,
+        "and says where the page for integrations is");
     my ($document) = $r->body =~ m{\[OpenAPI\]\((\S+)\)};
     status_is($c->get($document), 200, "and the document");
 };

@@ -240,7 +240,7 @@ subtest "crmapid(8) has all settings and options" => sub {
         "crmapid accepts the defaults of --print-config");
     for my $file (sort keys %text) {
         # blocks of "ini" are of PgBouncer and PostgreSQL
-        my $own = $text{$file} =~ s/^```ini\n.*?^```$//msgr;
+        my $own = $text{$file} =~ s/^```(?:ini|python)\n.*?^```$//msgr;
         for my $setting ($own =~ /^([a-z_]+) = /mg) {
             like($sample, qr/^#$setting =/m, "$file: $setting is a setting");
         }

@@ -375,7 +375,11 @@ static void make_llms(crm_buf_t *buf)
                    "One row is `{\"data\": {...}}`, a list is `{\"data\": [...],"
                    " \"pagination\": {...}}`, an error is `{\"error\": {\"code\","
                    " \"message\", \"details\"}}`.\n"
-                   "[OpenAPI](" CRM_API_BASE "/openapi.json) has all fields.\n",
+                   "[OpenAPI](" CRM_API_BASE "/openapi.json) has all fields.\n"
+                   "\nA mirror: take `GET " CRM_API_BASE "/events?cursor=end`,"
+                   " read the lists with `cursor=*`, then follow the events."
+                   " docs/integration.md of mod_crmapi, \"Build an"
+                   " integration\", has a program that mirrors both ways.\n",
                    crm_docs_text(info, "title"),
                    crm_docs_text(info, "description"),
                    crm_docs_text(crm_docs_at(components("securitySchemes"),

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+# 94-integration.t: docs/integration.md runs as it stands, and its program keeps a
+# shop and a workspace alike while both change and it is killed
+# plain build only
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Process qw(spawn end_process);
+use JSON::PP ();
+use Time::HiRes qw(sleep);
+
+my $httpd = httpd(database => database(), conf =>
+    "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n");
+my $text = read_file("$CrmTest::TOP/docs/integration.md");
+my ($program) = $text =~ /^```python\n(.*?)^```$/ms or die "no program\n";
+my @blocks = $text =~ /^```sh\n(.*?)^```$/msg;
+my $json = JSON::PP->new->utf8->canonical;
+
+# A workspace with a folder for the shop.
+sub integrated {
+    my $w = workspace($httpd, twin => 0);
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->{folder} = $httpd->dir . "/" . $w->id;
+    mkdir $w->{folder} or die "$w->{folder}: $!\n";
+    write_file("$w->{folder}/mirror.py", $program);
+    $w->{env} = { CRMAPI_URL => "http://127.0.0.1:" . $httpd->port,
+        CRMAPI_KEY => $w->key, no_proxy => "*", CRMAPI_INTAKE => $w->ctl(
+            "intake", "create", "--workspace", $w->id, "--name", "t") };
+    return $w;
+}
+
+# The rows of SQL in the shop of W.
+sub shop {
+    my ($w, $sql) = @_;
+    my ($code, $out, $err) = run_program(chdir => $w->{folder}, command =>
+        ["python3", "-c", "import json, sqlite3, sys\n"
+        . "db = sqlite3.connect('shop.db', isolation_level=None, timeout=60)\n"
+        . "print(json.dumps(db.execute(sys.argv[1]).fetchall()))", $sql]);
+    is($code, 0, "the shop: $sql") or diag($err);
+    return @{$json->decode($out)};
+}
+
+subtest "the page runs when pasted" => sub {
+    my $w = integrated();
+    $w->client->post("/api/v1/contacts", { bot_id => $w->agent,
+        first_name => "Grace" });
+    write_file("$w->{folder}/page.sh", join "\necho\n", @blocks);
+    my ($code, $out, $err) = run_program(chdir => $w->{folder}, seconds => 120,
+        command => ["sh", "-eu", "page.sh"], env => $w->{env});
+    is($code, 0, "to its end") or diag("$out$err");
+    is($err, "", "without an error");
+    like($out, qr/"external_id":"shop-4711"/, "the customer is a contact");
+    like($out, qr/^King\|Call back\|2026-12-01T09:30:00\.000Z$/m,
+        "what is changed there is in the shop");
+    like($out, qr/^4711\|Where are my chairs\?$/m,
+        "what the customer writes is in the shop");
+    like($out, qr/"content":"They come on Monday\."/, "and is answered");
+    is_deeply([map { $_->[0] } shop($w, "SELECT first_name FROM customer"
+        . " WHERE id <> 4711")], ["Grace"], "and what was there before");
+};
+
+# What both sides have: [kind and fields as JSON].
+sub there {
+    my ($w) = @_;
+    my $c = $w->client;
+    my $all = sub { my ($path) = @_;
+        my (@rows, $page);
+        for (my $cursor = "*"; $cursor;
+                $cursor = $page->{pagination}{next_cursor}) {
+            $page = $c->get("/api/v1/$path" . "page_size=100&cursor=$cursor")
+                ->json;
+            push @rows, @{$page->{data}};
+        }
+        return @rows };
+    return [sort map { $json->encode($_) }
+        (map { my $row = $_; ["customer", @$row{qw(id first_name last_name)},
+            (map { $_->{email} } grep { $_->{is_primary} }
+                @{$row->{emails}})[0]] } $all->("contacts?")),
+        (map { ["deal", @$_{qw(id title pipeline_stage_id contact_id)}] }
+            $all->("pipeline-cards?include_archived=true&")),
+        map { ["task", @$_{qw(id title completed_at contact_id)}] }
+            $all->("activities?activity_type=task&")];
+}
+
+sub in_shop {
+    my ($w) = @_;
+    return [sort map { $json->encode($_) }
+        shop($w, "SELECT 'customer', crm, first_name, last_name, email"
+            . " FROM customer"),
+        shop($w, "SELECT 'deal', deal.crm, title, stage, customer.crm FROM deal"
+            . " LEFT JOIN customer ON customer.id = customer"),
+        shop($w, "SELECT 'task', task.crm, title, done, customer.crm FROM task"
+            . " LEFT JOIN customer ON customer.id = customer")];
+}
+
+my ($n, $m) = (0, 0);
+# Change something in the shop of W.
+sub change_shop {
+    my ($w) = @_;
+    my $any = "(SELECT id FROM customer WHERE NOT gone ORDER BY random()"
+        . " LIMIT 1)";
+    $n++;
+    my @ways = ("INSERT INTO customer (first_name, email) VALUES ('S$n',"
+            . " 's$n\@shop.example')",
+        "INSERT INTO deal (title, customer) VALUES ('D$n', $any)",
+        "INSERT INTO task (title, customer) SELECT 'T$n', id FROM customer"
+            . " WHERE id = $any",
+        "UPDATE customer SET last_name = 'L$n', changed = 1 WHERE id = $any",
+        "UPDATE deal SET title = 'D$n', changed = 1 WHERE id ="
+            . " (SELECT id FROM deal ORDER BY random() LIMIT 1)",
+        "UPDATE task SET done = '2026-01-02', changed = 1 WHERE id ="
+            . " (SELECT id FROM task ORDER BY random() LIMIT 1)",
+        "UPDATE deal SET gone = 1 WHERE id ="
+            . " (SELECT id FROM deal ORDER BY random() LIMIT 1)");
+    shop($w, $ways[$n % @ways]);
+}
+
+# Change something in the workspace W.
+sub change_there {
+    my ($w) = @_;
+    my $c = $w->client;
+    my @contacts = @{$c->get("/api/v1/contacts?page_size=100")->data};
+    my @cards = @{$c->get("/api/v1/pipeline-cards?page_size=100")->data};
+    my ($one, $two) = @contacts[int rand @contacts, int rand @contacts];
+    my $card = $cards[int rand @cards];
+    $m++;
+    my @ways = (
+        sub { $c->post("/api/v1/contacts", { bot_id => $w->agent,
+            first_name => "W$m", emails => ["w$m\@crm.example"] }) },
+        sub { $c->patch("/api/v1/contacts/$one->{id}", { last_name => "W$m" }) },
+        sub { $c->post("/api/v1/activities", { activity_type => "task",
+            contact_id => $one->{id}, title => "W$m" }) },
+        sub { $c->patch("/api/v1/pipeline-cards/$card->{id}",
+            { pipeline_stage_id => ($w->stages)[$m % 3] }) if $card },
+        sub { $c->post("/api/v1/activities", { activity_type => "note",
+            contact_id => $one->{id}, title => "no task" }) },
+        map { my $way = $_; sub { $way->() if @contacts > 5 } }
+            sub { $c->post("/api/v1/contacts/$one->{id}/merge",
+                { from => $two->{id} }) if $one->{id} ne $two->{id} },
+            sub { $c->delete("/api/v1/contacts/$one->{id}") },
+            sub { $c->post("/api/v1/contacts/$one->{id}/erase", {}) });
+    $ways[$m % @ways]->();
+}
+
+subtest "a shop and a workspace stay alike" => sub {
+    my $w = integrated();
+    local @ENV{keys %{$w->{env}}} = values %{$w->{env}};
+    my $log = "$w->{folder}/log";
+    my $start = sub { spawn(chdir => $w->{folder}, log => $log, command =>
+        ["python3", "mirror.py", $w->{env}{CRMAPI_URL}, "shop.db"]) };
+    my $c = $w->client;
+    my $known = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        first_name => "Known", emails => ["one\@x.example", "two\@x.example"] })
+        ->data->{id};
+    my $pid = $start->();
+    ok(wait_for(sub { -e "$w->{folder}/shop.db" && read_file($log, "") eq ""
+        && @{[eval { shop($w, "SELECT * FROM state") }]} }, 60), "it begins");
+    shop($w, "UPDATE customer SET email = 'new\@x.example', changed = 1");
+    for my $round (1 .. 40) {
+        change_shop($w);
+        change_there($w);
+        next if $round % 10;
+        sleep rand 2;               # anywhere
+        end_process($pid, "KILL");
+        $pid = $start->();
+    }
+    my $same;
+    ok(wait_for(sub {
+        my ($left) = shop($w, "SELECT (SELECT count(*) FROM outbox)"
+            . " + (SELECT count(*) FROM customer WHERE changed OR gone)"
+            . " + (SELECT count(*) FROM deal WHERE changed OR gone)"
+            . " + (SELECT count(*) FROM task WHERE changed OR gone)");
+        $same = $left->[0] == 0
+            && $json->encode(there($w)) eq $json->encode(in_shop($w));
+    }, 60), "both have the same rows") or diag(read_file($log));
+    is_deeply(in_shop($w), there($w), "field by field") if !$same;
+    cmp_ok(scalar @{there($w)}, ">", 6, "many");
+    my $row = $c->get("/api/v1/contacts/$known");
+    is_deeply([sort map { $_->{email} } @{$row->data->{emails}}],
+        ["new\@x.example", "two\@x.example"],
+        "an address that the shop does not show stays") if $row->status == 200;
+    my ($ids) = shop($w, "SELECT count(crm), count(DISTINCT crm) FROM deal");
+    is($ids->[0], $ids->[1], "nothing was made twice");
+
+    shop($w, "INSERT INTO customer (id, email) VALUES (900, 'no address'),"
+        . " (901, 'nine\@x.example')");
+    ok(wait_for(sub { read_file($log) =~ /"contacts\[0\]\.emails|"emails\[0\]"/ },
+        60), "an error of a row is printed");
+    my @row = shop($w, "SELECT changed FROM customer WHERE id = 901 AND crm"
+        . " IS NOT NULL");
+    is(scalar @row, 1, "others are not held up");
+    shop($w, "UPDATE customer SET email = 'ok\@x.example', changed = 1"
+        . " WHERE id = 900");
+    ok(wait_for(sub { @{[shop($w, "SELECT 1 FROM customer WHERE id = 900 AND"
+        . " crm IS NOT NULL")]} }, 60), "and mended in a later round");
+
+    # 410: it was away for longer than events are kept
+    end_process($pid, "KILL");
+    sql($w->{database}, "DELETE FROM crmapi.event WHERE workspace_id = '"
+        . $w->id . "'");
+    $w->ctl("workspace", "set", $w->id, "--events", "off");
+    my ($gone) = @{$c->get("/api/v1/contacts?page_size=1")->data};
+    $c->delete("/api/v1/contacts/$gone->{id}");
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    my ($code, $out, $err) = run_program(chdir => $w->{folder}, seconds => 60,
+        command => ["python3", "mirror.py", $w->{env}{CRMAPI_URL}, "shop.db",
+            "once"], env => $w->{env});
+    is($code, 0, "after 410 it compares everything") or diag("$out$err");
+    is_deeply(in_shop($w), there($w), "and both are alike again");
+};
+
+$httpd->stop;
+done_testing;
