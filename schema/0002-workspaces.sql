@@ -368,6 +368,60 @@ BEGIN
 END
 $$;
 
+-- ---- who changed what (contract 14.7) ----------------------------------------
+
+-- What operators, admins and keys have changed. The role of no daemon may change or
+-- delete a row, or read one; audit_trim() deletes old ones. A row has no contact's
+-- data and no secret. A row of a workspace goes with it (its trigger zz_audit);
+-- that it was created, held, released, restored or deleted, and what concerns no
+-- workspace, is in rows with a workspace_id of zeros, which no dump has.
+CREATE TABLE crmapi.audit (
+    workspace_id uuid NOT NULL,
+    id uuid NOT NULL,
+    at timestamptz(3) NOT NULL,
+    actor_kind text COLLATE "C" NOT NULL
+        CHECK (actor_kind IN ('system', 'admin', 'key')),
+    actor crmapi.line NOT NULL,     -- name of a system user, id of an admin or key
+    login crmapi.line NOT NULL,     -- the role of the database
+    origin crmapi.line,             -- host of the command, address of the client
+    action crmapi.line NOT NULL,    -- "key revoke"
+    object crmapi.line NOT NULL,    -- "key"
+    object_id crmapi.line,
+    details jsonb NOT NULL,
+    PRIMARY KEY (workspace_id, id)
+);
+CREATE INDEX audit_at ON crmapi.audit (workspace_id, at, id);
+
+-- Add a row about WORKSPACE (null: none). Internal.
+CREATE FUNCTION crmapi.audit_add(workspace uuid, actor_kind text, actor text,
+        origin text, action text, object text, object_id text, details jsonb)
+    RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    whose CONSTANT uuid := coalesce(workspace,
+                                    '00000000-0000-0000-0000-000000000000');
+    made CONSTANT uuid := gen_random_uuid();
+BEGIN
+    INSERT INTO crmapi.audit (workspace_id, id, at, actor_kind, actor, login,
+                              origin, action, object, object_id, details)
+    VALUES (whose, made, crmapi.now_ms(), actor_kind, left(actor, 1000),
+            session_user, left(origin, 1000), action, object,
+            left(object_id, 1000), details);
+END
+$$;
+
+-- After a workspace was deleted: its rows go. A trigger function.
+CREATE FUNCTION crmapi.audit_forget() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    DELETE FROM crmapi.audit a WHERE a.workspace_id = OLD.id;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER zz_audit AFTER DELETE ON crmapi.workspace
+    FOR EACH ROW EXECUTE FUNCTION crmapi.audit_forget();
+
 -- ---- deleting a workspace --------------------------------------------------
 
 -- Delete the workspace TARGET and all its rows, in one cascade: rows first,

@@ -652,9 +652,10 @@ $$;
 -- "body", "objective"}, as step_edit() takes them. SEEN is the digest that the
 -- page showed. Returns the status before, NULL if there is no such enrollment,
 -- "changed" if the texts differ from SEEN; nothing changes unless it returns
--- pending_approval. Locks: enrollment, step, job (reject only). For the API.
+-- pending_approval, and then there is a row of crmapi.audit: ADMIN did it, at the
+-- address ORIGIN. Locks: enrollment, step, job (reject only). For the API.
 CREATE FUNCTION crmapi.review_act(workspace uuid, enrollment uuid, seen text,
-                                  action text, edits jsonb) RETURNS text
+        action text, edits jsonb, admin uuid, origin text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -667,11 +668,15 @@ BEGIN
     IF had IS DISTINCT FROM 'pending_approval' THEN
         RETURN had;
     END IF;
+    IF action <> 'reject' AND crmapi.review_digest(workspace, enrollment)
+        IS DISTINCT FROM seen THEN
+        RETURN 'changed';
+    END IF;
+    PERFORM crmapi.audit_add(workspace, 'admin', admin::text, origin,
+        'enrollment ' || action, 'enrollment', enrollment::text,
+        jsonb_build_object('edited', jsonb_array_length(edits)));
     IF action = 'reject' THEN
         RETURN crmapi.enrollment_reject(workspace, enrollment);
-    END IF;
-    IF crmapi.review_digest(workspace, enrollment) IS DISTINCT FROM seen THEN
-        RETURN 'changed';
     END IF;
     FOR edit IN SELECT v FROM jsonb_array_elements(edits) v LOOP
         PERFORM crmapi.step_edit(workspace, enrollment,

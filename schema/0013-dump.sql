@@ -602,20 +602,25 @@ $$;
 -- Erase the person who is CONTACT, with all contacts and addresses of person().
 -- Returns "erased"; "pending": a job does the rest, because something is being sent,
 -- the workspace is large, or messages may be in an outbox of the relay maildir;
--- "missing". Of a contact that was erased it says how far that is. LATE: called by
--- that job. Then it returns "busy" if something is being sent. Locks: enrollment,
--- step, job. For the API and the worker.
-CREATE FUNCTION crmapi.contact_erase(workspace uuid, contact uuid, late boolean)
-    RETURNS text
+-- "missing". Of a contact that was erased it says how far that is. KEY asks for it, a
+-- client at ORIGIN; null: that job. Then it returns "busy" if something is being
+-- sent. Locks: enrollment, step, job. For the API and the worker.
+CREATE FUNCTION crmapi.contact_erase(workspace uuid, contact uuid, key uuid,
+                                     origin text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    late CONSTANT boolean := key IS NULL;
     who record;
 BEGIN
     IF NOT EXISTS (SELECT FROM crmapi.contact c
                    WHERE c.workspace_id = contact_erase.workspace
                      AND c.id = contact_erase.contact) THEN
         RETURN crmapi.erase_status(workspace, contact);
+    END IF;
+    IF NOT late THEN
+        PERFORM crmapi.audit_add(workspace, 'key', key::text, origin,
+            'contact erase', 'contact', contact::text, '{}');
     END IF;
     SELECT p.* INTO who FROM crmapi.person(workspace, contact, NULL, NULL) p;
     IF NOT late AND crmapi.erase_is_long(workspace) THEN

@@ -174,6 +174,37 @@ BEGIN
 END
 $$;
 
+-- Delete rows of the audit from before BEFORE, of the N that are found first; return
+-- how many. What is younger than 30 days stays, whatever BEFORE is: so no daemon can
+-- remove what was just done. Locks: audit, skipping locked ones. For the worker.
+CREATE FUNCTION crmapi.audit_trim(before timestamptz, n integer) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    bound CONSTANT timestamptz := least(before, now() - interval '30 days');
+    workspace uuid;
+    ids uuid[];
+    gone bigint;
+    done bigint := 0;
+BEGIN
+    FOR workspace, ids IN
+        SELECT f.workspace_id, array_agg(f.id) FROM (
+            SELECT a.workspace_id, a.id FROM crmapi.audit a
+            WHERE a.at < bound LIMIT n) f
+        GROUP BY f.workspace_id
+    LOOP
+        DELETE FROM crmapi.audit d
+        WHERE d.workspace_id = workspace AND d.id = ANY (ARRAY(
+            SELECT a.id FROM crmapi.audit a
+            WHERE a.workspace_id = workspace AND a.id = ANY (ids)
+            FOR UPDATE SKIP LOCKED));
+        GET DIAGNOSTICS gone = ROW_COUNT;
+        done := done + gone;
+    END LOOP;
+    RETURN done;
+END
+$$;
+
 -- Delete answers that are older than 24 hours, of the BATCH that are found
 -- first; return how many. Locks: answer, skipping locked ones. For the worker.
 CREATE FUNCTION crmapi.idempotency_trim(batch integer)

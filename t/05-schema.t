@@ -1053,6 +1053,9 @@ subtest "deleting a workspace takes all of it" => sub {
         part => "1", state => "sent", sent_at => "now"));
     sql($db, row("past_answer", %{$s->{in}}, message_id => $said,
         state => "sent", sent_at => "now"));
+    make("audit", %{$s->{in}}, at => "now", actor_kind => "system",
+        actor => "a", login => "l", action => "a", object => "o",
+        details => "{}");
     make("contact_merged", %{$s->{in}}, merged_into => uuid());
     make("admin", %{$s->{in}}, email => "a\@b");
     sql($db, row("send_count", %{$s->{in}}, bot_id => $s->{bot},

@@ -114,8 +114,15 @@ sub state_of {
 my $mail = "From: ada\@example.org\nTo: sales\@crm.example\nSubject: x\n\nx\n";
 my %said;       # commands that were tried
 
+# The number of rows that say who changed what (contract 14.7): by the command of
+# WORDS, or by all.
+sub audited {
+    return 0 + sql($db, "SELECT count(*) FROM crmapi.audit"
+        . (@_ ? " WHERE action = '$_[0]'" : ""));
+}
+
 # Run the command of WORDS with ARGUMENTS. how => "reads", "writes", or "is
-# everybody's": then it shows and does what is no workspace's. bare => 1: an
+# everybody's": then it shows and does what is no workspace's; changes => 1: and changes it. bare => 1: an
 # id alone says what it is done to, unless two have it.
 sub tries {
     my ($words, $arguments, %arg) = @_;
@@ -126,6 +133,9 @@ sub tries {
     my $name = join " ", $words, $arg{name} // ();
     $said{$words} = 1;
 
+    my $changes = $arg{how} eq "writes" && $words ne "deliver"
+        || $arg{changes};
+    my $rows = audited($changes ? $words : ());
     subtest "$name $arg{how}" => sub {
         my $had = state_of($mine);
         if ($arg{bare}) {
@@ -147,23 +157,25 @@ sub tries {
         $arg{how} eq "writes"
             ? isnt($json->encode($now), $json->encode($had), "it was done")
             : is_deeply($now, $had, "and nothing was done");
+        is(audited($changes ? $words : ()) - $rows, $changes ? 1 : 0, $changes
+            ? "one row says who did it" : "no row says that");
         $arg{then}->($out) if $arg{then};
     };
 }
 
-tries("migrate", [], how => "is everybody's");
+tries("migrate", [], changes => 1, how => "is everybody's");
 tries("status", [], how => "is everybody's");
 tries("worker list", [], how => "is everybody's");
-tries("role create", ["api", "crm_twins_$$"], how => "is everybody's");
+tries("role create", ["api", "crm_twins_$$"], changes => 1, how => "is everybody's");
 sql($db, "DROP ROLE crm_twins_$$");
 tries("workspace list", [], how => "is everybody's");
-tries("hold", ["--all"], how => "is everybody's");
-tries("release", [], how => "is everybody's");
-tries("workspace create", ["--name", "Third"], how => "is everybody's");
+tries("hold", ["--all"], changes => 1, how => "is everybody's");
+tries("release", [], changes => 1, how => "is everybody's");
+tries("workspace create", ["--name", "Third"], changes => 1, how => "is everybody's");
 tries("plan list", [], how => "is everybody's");
 tries("plan create", ["--name", "third", "--api", "on", "--sequences", "on"],
-    how => "is everybody's");
-tries("plan set", ["third", "--api", "off"], how => "is everybody's");
+    changes => 1, how => "is everybody's");
+tries("plan set", ["third", "--api", "off"], changes => 1, how => "is everybody's");
 tries("job list", [], how => "is everybody's");
 
 tries("job list", [], name => "of one", how => "reads", then => sub {
@@ -175,7 +187,7 @@ tries("workspace set", [$mine->id, "--name", "Me"], how => "writes",
 tries("workspace hold", [$mine->id], how => "writes", named => 1);
 tries("workspace release", [$mine->id], how => "writes", named => 1);
 tries("workspace dump", [$mine->id], how => "reads", named => 1);
-tries("workspace restore", ["--as", "new"], how => "is everybody's",
+tries("workspace restore", ["--as", "new"], changes => 1, how => "is everybody's",
     stdin => dump_of($db, $mine->id));
 tries("key create", ["--name", "k", "--scopes", "read"], how => "writes");
 tries("key import", ["--name", "k", "--scopes", "read"], how => "writes",
@@ -228,8 +240,9 @@ tries("import", [], how => "writes", stdin => $json->encode({
 tries("export", [], how => "reads");
 tries("contact export", [$contact], how => "reads");
 tries("contact erase", [$contact], how => "writes");
+tries("audit list", [], how => "reads");
 tries("erasure list", [], how => "is everybody's");
-tries("erasure add", [], how => "is everybody's",
+tries("erasure add", [], changes => 1, how => "is everybody's",
     stdin => crmapictl_ok($db, "erasure", "list"));
 
 subtest "an id is enough where one workspace has it" => sub {
@@ -246,6 +259,9 @@ subtest "an id is enough where one workspace has it" => sub {
 };
 
 tries("workspace delete", [$mine->id, "--yes"], how => "writes", named => 1);
+
+is(sql($db, "SELECT count(*) FROM crmapi.audit WHERE workspace_id = '"
+    . $mine->id . "'"), 0, "its rows went with it");
 
 # what concerns no workspace that is there: 06-crmapictl.t, 77-citus.t
 $said{$_} = 1 for qw(distribute httpd-conf init);

@@ -138,6 +138,8 @@ my %STATE = (
     old => "UPDATE crmapi.conversation SET created_at = $ago, activated_at ="
         . " $ago, last_active_at = $ago WHERE workspace_id = 'W';"
         . " INSERT INTO crmapi.original VALUES ('W', '$ID', 1, $ago, 'x');"
+        . " INSERT INTO crmapi.audit VALUES ('W', '$ID', $ago, 'system', 'a', 'l',"
+        . " NULL, 'a', 'o', NULL, '{}');"
         . " INSERT INTO crmapi.message_html VALUES ('W', '$ID', 'x');"
         . " UPDATE crmapi.intake_event SET created_at = $ago WHERE workspace_id ="
         . " 'W'; INSERT INTO crmapi.idempotent_answer (workspace_id, key, request,"
@@ -305,6 +307,7 @@ my %LOCK = (
     event => $row->("event", "body = 'other'"),
     feed => $row->("event_feed", "types = '{message.created}'", "true"),
     intake_event => $row->("intake_event", "result = '{}'", "event_id = 'e'"),
+    audit => $row->("audit", "action = 'other'", "true"),
     original => $row->("original", "bytes = 'other'", "true"),
     HTML => $row->("message_html", "html = 'other'", "true"),
     answer => $row->("idempotent_answer", "status = 201", "true"),
@@ -372,7 +375,8 @@ my %CALL = (
         . " ARRAY['$ID'])", { job => "ready job" }],
     erase => ["approved", "SELECT crmapi.erase('W', ARRAY['$ID']::uuid[], '{}',"
         . " '{}') IS NOT NULL", { job => "ready job" }],
-    contact_erase => ["approved", "SELECT crmapi.contact_erase('W', '$ID', false)"
+    contact_erase => ["approved", "SELECT crmapi.contact_erase('W', '$ID',"
+        . " '$ID2', '127.0.0.1')"
         . " <> 'missing'", { job => "ready job" }],
     enrollment_stop => ["approved", "SELECT crmapi.enrollment_stop('W', '$ID',"
         . " 'r')", { job => "ready job" }],
@@ -397,10 +401,11 @@ my %CALL = (
         . " 's', 'b', NULL)"],
     # what the page has shown, not what is there when it is called
     review_act => ["pending_approval", sub { "SELECT crmapi.review_act('W', '$ID',"
-        . " '$_[0]', 'approve', '[{\"step\": \"$ID\", \"subject\": \"s\"}]')" },
+        . " '$_[0]', 'approve', '[{\"step\": \"$ID\", \"subject\": \"s\"}]',"
+        . " '$ID', '127.0.0.1')" },
         { job => undef }],
     "review_act, reject" => ["pending_approval", "SELECT crmapi.review_act('W',"
-        . " '$ID', NULL, 'reject', '[]')", { job => "ready job" }],
+        . " '$ID', NULL, 'reject', '[]', '$ID', NULL)", { job => "ready job" }],
     enrollment_generated => ["generating", "SELECT crmapi.enrollment_generated("
         . "$LEASE, '$ID', '[{\"channel\": \"email\", \"delay_seconds\": 0}]',"
         . " '{}', now())"],
@@ -499,6 +504,7 @@ my %CALL = (
         . " '30 days', 10)"],
     intake_trim => ["old", "SELECT crmapi.intake_trim(now() - interval '30 days',"
         . " 10)", { event => "intake_event" }],
+    audit_trim => ["old", "SELECT crmapi.audit_trim(now(), 10)"],
     original_trim => ["old", "SELECT crmapi.original_trim(now() - interval"
         . " '30 days', 10)"],
     idempotency_trim => ["old", "SELECT crmapi.idempotency_trim(10)"],

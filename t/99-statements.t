@@ -49,7 +49,7 @@ my @EXCEPTIONS = (
     [api => qr/^unbound (?:conversation|workspace|workspace_hold)$/,
         qr/SELECT w\.id, c\.id FROM crmapi\.workspace w, /, $channel],
 
-    [worker => qr/^across (?:conversation_idle|(?:event|intake|original)_trim)$/,
+    [worker => qr/^across (?:conversation_idle|(?:audit|event|intake|original)_trim)$/,
         qr/SELECT /, $upkeep],
     [worker => qr/^across (?:counter_\w+|idempotency_trim)$/, qr/SELECT /,
         $upkeep],
@@ -71,6 +71,7 @@ my @EXCEPTIONS = (
     [tool => qr/^unbound erasure$/,
         qr/SELECT (?:json_build_object|w\.id FROM crmapi\.workspace w )/,
         $operator],
+    [tool => qr/^unbound audit$/, qr/SELECT a\.at, /, $operator],
     [tool => qr/^set erasure$/, qr/INSERT INTO crmapi\.erasure AS e /,
         "a journal has the erasures of all workspaces"],
     [tool => qr/^across workspace_delete$/, qr/SELECT /, "it is told which"],

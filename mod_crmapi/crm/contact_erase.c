@@ -9,8 +9,10 @@
 static void add_call(crm_sql_t *sql, const crm_call_t *call, const void *baton)
 {
     (void)baton;
-    crm_sql_template(sql, "crmapi.contact_erase($1::uuid, ?, false)",
+    crm_sql_template(sql, "crmapi.contact_erase($1::uuid, ?",
                      crm_rest(call)->path_id, "uuid");
+    crm_sql_template(sql, ", ?", call->key.key_id, "uuid");
+    crm_sql_template(sql, ", ?)", call->request->address, "text");
 }
 
 /* Every outcome of crmapi.contact_erase() but "missing" is a status. */

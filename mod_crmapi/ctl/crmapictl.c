@@ -16,6 +16,7 @@
 #include "crm_resources.h"
 #include "crm_schema.h"
 #include "crmapictl_attachment.h"
+#include "crmapictl_audit.h"
 #include "crmapictl_data.h"
 #include "crmapictl_database.h"
 #include "crmapictl_distribute.h"
@@ -173,23 +174,27 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "only these objects, separated by commas: agent,form"},
     [CTL_SENDER_DOMAINS] = {"sender-domains", "LIST",
         "domains that mails may be from, separated by commas, or none"},
+    [CTL_FROM] = {"from", "TIME", "from this time on: 2027-01-31"},
+    [CTL_TO] = {"to", "TIME", "up to this time: 2027-01-31T12:00:00Z"},
     [CTL_DRY_RUN] = {"dry-run", NULL, "change nothing; print what would be"},
 };
 
 const ctl_command_t ctl_commands[] = {
-    {"migrate", NULL, NULL, 0, 0, SCHEMA | LOCK_WAIT | CTL_LONG | CTL_ANY_SCHEMA,
+    {"migrate", NULL, NULL, 0, CTL_RECORDS, SCHEMA | LOCK_WAIT | CTL_LONG
+     | CTL_ANY_SCHEMA,
      "apply the missing migrations", ctl_migrate},
-    {"init", NULL, NULL, 0, NAME | CTL_BIT(CTL_AGENT), SLUG | PLAN | KEY_PREFIX,
+    {"init", NULL, NULL, 0, NAME | CTL_BIT(CTL_AGENT) | CTL_CHANGES,
+     SLUG | PLAN | KEY_PREFIX,
      "make a workspace, an agent and a key, and print them as lines for a shell:"
      " W=, AGENT=, KEY=",
      ctl_init},
-    {"distribute", NULL, NULL, 0, 0, SCHEMA | CTL_LONG,
+    {"distribute", NULL, NULL, 0, CTL_RECORDS, SCHEMA | CTL_LONG,
      "distribute the workspaces over the servers of Citus, for good",
      ctl_distribute},
     {"status", NULL, NULL, 0, 0, CTL_ANY_SCHEMA,
      "print versions, live workers, jobs and sizes",
      ctl_status},
-    {"role", "create", "api|worker NAME", 1, 0, PASSWORD_FILE,
+    {"role", "create", "api|worker NAME", 1, CTL_RECORDS, PASSWORD_FILE,
      "make the login NAME for httpd (api) or crmapid (worker), or repair its"
      " rights and settings",
      ctl_role_create},
@@ -197,155 +202,164 @@ const ctl_command_t ctl_commands[] = {
      "print the configuration of httpd for this database, with the login LOGIN"
      " of role create api",
      ctl_httpd_conf},
-    {"hold", NULL, NULL, 0, ALL, REASON,
+    {"hold", NULL, NULL, 0, ALL | CTL_CHANGES, REASON,
      "hold the database: no step, webhook or mail is sent until release",
      ctl_hold},
-    {"release", NULL, NULL, 0, 0, ALL | SKIP,
+    {"release", NULL, NULL, 0, CTL_CHANGES, ALL | SKIP,
      "end a hold of the database: what is due is sent", ctl_release},
     {"worker", "list", NULL, 0, 0, 0,
      "print the worker daemons and their last heartbeats",
      ctl_worker_list},
-    {"plan", "create", NULL, 0, NAME | PERMITS, 0, "create a plan",
+    {"plan", "create", NULL, 0, NAME | PERMITS | CTL_CHANGES, 0,
+     "create a plan",
      ctl_plan_create},
     {"plan", "list", NULL, 0, 0, 0, "print the plans and what they permit",
      ctl_plan_list},
-    {"plan", "set", "PLAN", 1, 0, PERMITS,
+    {"plan", "set", "PLAN", 1, CTL_CHANGES, PERMITS,
      "change what a plan permits, with immediate effect on its workspaces",
      ctl_plan_set},
-    {"workspace", "create", NULL, 0, NAME, SLUG | PLAN | ID,
+    {"workspace", "create", NULL, 0, NAME | CTL_CHANGES, SLUG | PLAN | ID,
      "create a workspace and print its id", ctl_workspace_create},
     {"workspace", "list", NULL, 0, 0, 0,
      "print all workspaces", ctl_workspace_list},
     {"workspace", "show", "W", 1, 0, 0,
      "print one workspace", ctl_workspace_show},
-    {"workspace", "set", "W", 1, 0, NAME | PLAN | EVENTS | LIMITS
+    {"workspace", "set", "W", 1, CTL_RECORDS, NAME | PLAN | EVENTS | LIMITS
      | CTL_BIT(CTL_CURRENCY) | CTL_BIT(CTL_TIME_ZONE)
      | CTL_BIT(CTL_SENDER_DOMAINS),
      "change a workspace's name, plan, limits, currency, time zone or sender"
      " domains, or turn GET /events on or off",
      ctl_workspace_set},
-    {"workspace", "hold", "W", 1, 0, REASON,
+    {"workspace", "hold", "W", 1, CTL_CHANGES, REASON,
      "hold a workspace: no step, webhook or mail is sent until release",
      ctl_workspace_hold},
-    {"workspace", "release", "W", 1, 0, SKIP,
+    {"workspace", "release", "W", 1, CTL_CHANGES, SKIP,
      "end a hold of a workspace: what is due is sent",
      ctl_workspace_release},
-    {"workspace", "delete", "W", 1, YES, CTL_LONG,
+    {"workspace", "delete", "W", 1, YES | CTL_CHANGES, CTL_LONG,
      "delete a workspace and all its data permanently",
      ctl_workspace_delete},
     {"workspace", "dump", "W", 1, 0, CTL_BIT(CTL_OUTPUT) | CTL_LONG,
      "write all data of a workspace, with its secrets, to FILE or stdout",
      ctl_workspace_dump},
-    {"workspace", "restore", "FILE", 0, 0, CTL_BIT(CTL_AS) | SLUG | CTL_LONG,
+    {"workspace", "restore", "FILE", 0, CTL_RECORDS,
+     CTL_BIT(CTL_AS) | SLUG | CTL_LONG,
      "make a workspace from a dump in FILE or stdin; hold it until release",
      ctl_workspace_restore},
-    {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX | TERMS,
+    {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES | CTL_CHANGES,
+     KEY_PREFIX | TERMS,
      "create an API key and print it; it cannot be shown again",
      ctl_key_create},
-    {"key", "import", NULL, 0, WORKSPACE | NAME | SCOPES, KEY_PREFIX | TERMS,
+    {"key", "import", NULL, 0, WORKSPACE | NAME | SCOPES | CTL_CHANGES,
+     KEY_PREFIX | TERMS,
      "add an existing API key, read from stdin, and print its id",
      ctl_key_import},
     {"key", "list", NULL, 0, WORKSPACE, 0,
      "print a workspace's API keys", ctl_key_list},
-    {"key", "set", "KEY_ID", 1, 0, WORKSPACE | TERMS,
+    {"key", "set", "KEY_ID", 1, CTL_CHANGES, WORKSPACE | TERMS,
      "change the limits, the expiry or the networks of an API key",
      ctl_key_set},
-    {"key", "rotate", "KEY_ID", 1, 0,
+    {"key", "rotate", "KEY_ID", 1, CTL_CHANGES,
      WORKSPACE | KEY_PREFIX | CTL_BIT(CTL_OVERLAP),
      "create a key with the same rights and print it; end the old one later",
      ctl_key_rotate},
-    {"key", "revoke", "KEY_ID", 1, 0, WORKSPACE,
+    {"key", "revoke", "KEY_ID", 1, CTL_CHANGES, WORKSPACE,
      "revoke an API key permanently, with immediate effect", ctl_key_revoke},
-    {"link-key", "rotate", "W", 1, 0, CTL_BIT(CTL_KEEP_DAYS),
+    {"link-key", "rotate", "W", 1, CTL_CHANGES, CTL_BIT(CTL_KEEP_DAYS),
      "sign new links of a workspace with a new key; links in mails already"
      " sent stay valid",
      ctl_link_key_rotate},
-    {"link-key", "drop", "W", 1, 0, 0,
+    {"link-key", "drop", "W", 1, CTL_CHANGES, 0,
      "delete the old key: links signed with it are no longer valid",
      ctl_link_key_drop},
-    {"intake", "create", NULL, 0, WORKSPACE | NAME, 0,
+    {"intake", "create", NULL, 0, WORKSPACE | NAME | CTL_CHANGES, 0,
      "create an intake token and print it; it cannot be shown again",
      ctl_intake_create},
     {"intake", "list", NULL, 0, WORKSPACE, 0,
      "print a workspace's intake tokens", ctl_intake_list},
-    {"intake", "revoke", "TOKEN_ID", 1, 0, WORKSPACE,
+    {"intake", "revoke", "TOKEN_ID", 1, CTL_CHANGES, WORKSPACE,
      "revoke an intake token permanently, with immediate effect",
      ctl_intake_revoke},
     {"attachment", "list", "MESSAGE_ID", 1, 0, WORKSPACE,
      "print the attachments of a message", ctl_attachment_list},
     {"attachment", "get", "MESSAGE_ID/NUMBER", 1, 0, WORKSPACE,
      "write an attachment to stdout", ctl_attachment_get},
-    {"agent", "origins", "AGENT_ID", 1, 0, WORKSPACE | ORIGINS,
+    {"agent", "origins", "AGENT_ID", 1, CTL_RECORDS, WORKSPACE | ORIGINS,
      "print or set the origins of pages that may use an agent's chat",
      ctl_agent_origins},
     {"deliver", NULL, NULL, 0, 0, WORKSPACE | RECIPIENT | SENDER | MAX_MESSAGE
      | ATTACHMENT_BYTES | NO_ORIGINAL | HOURLY | AUTHSERV_ID,
      "deliver the mail on stdin; the exit code is one of sysexits.h",
      ctl_deliver},
-    {"admin", "add", NULL, 0, WORKSPACE | EMAIL, NAME,
+    {"admin", "add", NULL, 0, WORKSPACE | EMAIL | CTL_CHANGES, NAME,
      "add an admin who reviews sequences", ctl_admin_add},
     {"admin", "list", NULL, 0, WORKSPACE, 0,
      "print the admins of a workspace", ctl_admin_list},
-    {"admin", "remove", NULL, 0, WORKSPACE | EMAIL, 0,
+    {"admin", "remove", NULL, 0, WORKSPACE | EMAIL | CTL_CHANGES, 0,
      "remove an admin", ctl_admin_remove},
     {"enrollment", "list", NULL, 0, WORKSPACE, STATUS,
      "print a workspace's enrollments, newest first, at most 100",
      ctl_enrollment_list},
-    {"enrollment", "approve", "ID", 1, 0, WORKSPACE,
+    {"enrollment", "approve", "ID", 1, CTL_CHANGES, WORKSPACE,
      "approve an enrollment that awaits approval", ctl_enrollment_approve},
-    {"enrollment", "reject", "ID", 1, 0, WORKSPACE,
+    {"enrollment", "reject", "ID", 1, CTL_CHANGES, WORKSPACE,
      "reject an enrollment that awaits approval", ctl_enrollment_reject},
-    {"enrollment", "stop", "ID", 1, 0, WORKSPACE,
+    {"enrollment", "stop", "ID", 1, CTL_CHANGES, WORKSPACE,
      "stop an enrollment: nothing more is sent", ctl_enrollment_stop},
     {"contact", "export", "ID", 0, WORKSPACE, EMAIL | PHONE | CTL_LONG,
      "print all that is kept about a person, with attachments, as JSON Lines",
      ctl_contact_export},
-    {"contact", "erase", "ID", 0, WORKSPACE,
+    {"contact", "erase", "ID", 0, WORKSPACE | CTL_RECORDS,
      EMAIL | PHONE | CTL_BIT(CTL_DRY_RUN) | CTL_LONG,
      "delete all that is kept about a person, permanently",
      ctl_contact_erase},
     {"erasure", "list", NULL, 0, 0, CTL_LONG,
      "print the journal of erasures as JSON Lines", ctl_erasure_list},
-    {"erasure", "add", "FILE", 0, 0, CTL_LONG,
+    {"erasure", "add", "FILE", 0, CTL_CHANGES, CTL_LONG,
      "add a journal of erasures, which restore and release apply",
      ctl_erasure_add},
-    {"suppress", "add", NULL, 0, WORKSPACE, EMAIL | PHONE | REASON,
+    {"audit", "list", NULL, 0, 0,
+     WORKSPACE | CTL_BIT(CTL_FROM) | CTL_BIT(CTL_TO),
+     "print who changed what by crmapictl, a page of review or an erasure,"
+     " newest first", ctl_audit_list},
+    {"suppress", "add", NULL, 0, WORKSPACE | CTL_CHANGES,
+     EMAIL | PHONE | REASON,
      "suppress an address and stop its enrollments",
      ctl_suppress_add},
-    {"suppress", "remove", NULL, 0, WORKSPACE, EMAIL | PHONE,
+    {"suppress", "remove", NULL, 0, WORKSPACE | CTL_CHANGES, EMAIL | PHONE,
      "remove an address from the suppression list", ctl_suppress_remove},
     {"suppress", "list", NULL, 0, WORKSPACE, 0,
      "print the suppressed addresses", ctl_suppress_list},
-    {"reply", NULL, NULL, 0, WORKSPACE | CONTACT, 0,
+    {"reply", NULL, NULL, 0, WORKSPACE | CONTACT | CTL_CHANGES, 0,
      "record a reply of a contact and stop its enrollments that stop on"
      " replies",
      ctl_reply},
-    {"webhook", "add", NULL, 0, WORKSPACE | URL | EVENTS, 0,
+    {"webhook", "add", NULL, 0, WORKSPACE | URL | EVENTS | CTL_CHANGES, 0,
      "add a webhook endpoint and print its id and secret; the secret cannot"
      " be shown again",
      ctl_webhook_add},
     {"webhook", "list", NULL, 0, WORKSPACE, 0,
      "print a workspace's webhook endpoints", ctl_webhook_list},
-    {"webhook", "remove", "ID", 1, 0, WORKSPACE,
+    {"webhook", "remove", "ID", 1, CTL_CHANGES, WORKSPACE,
      "remove an endpoint and its deliveries", ctl_webhook_remove},
-    {"webhook", "rotate", "ID", 1, 0, WORKSPACE,
+    {"webhook", "rotate", "ID", 1, CTL_CHANGES, WORKSPACE,
      "give an endpoint a new secret; the old one stays valid for 24 hours",
      ctl_webhook_rotate},
-    {"webhook", "enable", "ID", 1, 0, WORKSPACE,
+    {"webhook", "enable", "ID", 1, CTL_CHANGES, WORKSPACE,
      "enable an endpoint that was disabled",
      ctl_webhook_enable},
     {"webhook", "deliveries", NULL, 0, WORKSPACE, STATUS,
      "print deliveries with their last attempts, newest first",
      ctl_webhook_deliveries},
-    {"webhook", "redrive", "ID", 1, 0, WORKSPACE,
+    {"webhook", "redrive", "ID", 1, CTL_CHANGES, WORKSPACE,
      "redeliver a delivery, or all failed deliveries of an endpoint",
      ctl_webhook_redrive},
     {"job", "list", NULL, 0, 0, WORKSPACE | STATUS,
      "print jobs of the worker, by default dead ones, at most 100",
      ctl_job_list},
-    {"job", "retry", "ID", 1, 0, WORKSPACE,
+    {"job", "retry", "ID", 1, CTL_CHANGES, WORKSPACE,
      "retry a dead job", ctl_job_retry},
-    {"import", NULL, "FILE", 0, WORKSPACE, CTL_LONG,
+    {"import", NULL, "FILE", 0, WORKSPACE | CTL_RECORDS, CTL_LONG,
      "import JSON Lines from FILE or stdin, all or nothing", ctl_import},
     {"export", NULL, NULL, 0, WORKSPACE, CTL_BIT(CTL_OBJECT) | CTL_LONG,
      "export a workspace as JSON Lines", ctl_export},
@@ -453,6 +467,24 @@ static crm_error_t *check_schema(ctl_t *ctl)
                  : NULL;
 }
 
+/* Run CTL's command and write its row of crmapi.audit, in one transaction. */
+static crm_error_t *run_change(ctl_t *ctl)
+{
+    crm_error_t *error;
+
+    CRM_ERR(ctl_begin(ctl));
+    error = ctl->command->run(ctl);
+    return ctl_end(ctl, error ? error : ctl_audit(ctl));
+}
+
+/* Run CTL's command, whose transactions are its own. */
+static crm_error_t *run_records(ctl_t *ctl)
+{
+    CRM_ERR(ctl->command->run(ctl));
+    return ctl->audited || ctl->reads || ctl->options[CTL_DRY_RUN] ? NULL
+           : ctl_audit(ctl);
+}
+
 /* Connect to the database and run COMMAND. */
 static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
 {
@@ -468,13 +500,16 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
                              " $CRMAPI_DATABASE");
     }
     CRM_ERR(get_timeout(&options.timeout, ctl, command));
+    ctl->command = command;
     CRM_ERR(crm_conn_open(&ctl->conn, database, &options, ctl->pool,
                           ctl->pool));
     if (!(command->takes & CTL_ANY_SCHEMA)) {
         CRM_ERR(check_schema(ctl));
     }
     CRM_ERR(crm_endpoint_init(crm_resources, ctl->pool));
-    return command->run(ctl);
+    return command->needs & CTL_CHANGES ? run_change(ctl)
+           : command->needs & CTL_RECORDS ? run_records(ctl)
+           : command->run(ctl);
 }
 
 static crm_error_t *run(ctl_t *ctl, int argc, const char *const *argv)

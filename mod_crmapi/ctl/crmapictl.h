@@ -57,6 +57,8 @@ typedef enum ctl_option_t {
     CTL_SENDER_DOMAINS,
     CTL_OVERLAP,
     CTL_OBJECT,
+    CTL_FROM,
+    CTL_TO,
     CTL_OPTIONS
 } ctl_option_t;
 
@@ -69,6 +71,13 @@ typedef enum ctl_option_t {
 
 /* Not an option: it marks commands that run with any version of the schema. */
 #define CTL_ANY_SCHEMA CTL_BIT(62)
+
+/* Not options either, and only in what a command needs. CTL_CHANGES marks one that
+ * changes something: it runs in a transaction, with the row of ctl_audit().
+ * CTL_RECORDS marks one whose transactions are its own: it calls ctl_audit() in one
+ * of these, else the row is written afterwards, unless it sets ctl_t.reads. */
+#define CTL_CHANGES CTL_BIT(63)
+#define CTL_RECORDS CTL_BIT(62)
 
 /* The properties of an option. */
 typedef struct ctl_option_info_t {
@@ -90,6 +99,11 @@ typedef struct ctl_t {
     const char *group;          /* for --help: the first word of several
                                    commands, of which none was named; or NULL */
     int distributed;            /* the database is: crm_schema_t */
+    const struct ctl_command_t *command;    /* that runs */
+    const char *workspace;      /* that it is done to, for ctl_audit(); or NULL */
+    const char *object;         /* and its row there, if no operand names it */
+    int audited;                /* ctl_audit() was called */
+    int reads;                  /* nothing was changed */
     int depth;                  /* of ctl_begin() without ctl_end() */
     int code;                   /* the exit code; 0: it depends on the error */
 } ctl_t;

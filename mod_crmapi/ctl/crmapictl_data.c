@@ -9,6 +9,7 @@
 
 #include "apr_strings.h"
 
+#include "crmapictl_audit.h"
 #include "crmapictl_export.h"
 #include "crmapictl_import.h"
 #include "crmapictl_workspace.h"
@@ -17,6 +18,12 @@ static void show_progress(void *baton, apr_int64_t lines)
 {
     (void)baton;
     fprintf(stderr, "\r%" APR_INT64_T_FMT " lines", lines);
+}
+
+/* A crm_import_end_t: the command is a row of crmapi.audit. */
+static crm_error_t *end_import(void *baton)
+{
+    return ctl_audit(baton);
 }
 
 crm_error_t *ctl_import(ctl_t *ctl)
@@ -37,7 +44,8 @@ crm_error_t *ctl_import(ctl_t *ctl)
         }
     }
     error = crm_import(&count, ctl->conn, workspace, in,
-                       terminal ? show_progress : NULL, NULL, ctl->pool);
+                       terminal ? show_progress : NULL, end_import, ctl,
+                       ctl->pool);
     if (in != stdin) {
         fclose(in);
     }

@@ -9,6 +9,9 @@
 
 #include "crm_resources.h"
 
+/* The object that is no resource: rows of crmapi.audit. */
+#define AUDIT "audit"
+
 /* Return the stored columns of RESOURCE, in POOL. Derived columns are left
  * out. */
 static const char *columns_of(const crm_resource_t *resource,
@@ -76,6 +79,30 @@ static crm_error_t *export_resource(crm_conn_t *conn, const char *workspace_id,
     return crm_db_each(conn, &stmt, write_row, &writer, pool);
 }
 
+/* A crm_db_row_t: write RESULT's only column as a line. BATON is a writer_t. */
+static crm_error_t *write_line(void *baton, const PGresult *result)
+{
+    writer_t *writer = baton;
+
+    return fprintf(writer->out, "%s\n", PQgetvalue(result, 0, 0)) > 0 ? NULL
+           : crm_error_createf(CRM_E_INTERNAL, writer->pool, "cannot write: %s",
+                               strerror(errno));
+}
+
+/* Export who changed what in the workspace WORKSPACE_ID: import cannot take it, so
+ * only if it is asked for. */
+static crm_error_t *export_audit(crm_conn_t *conn, const char *workspace_id,
+                                 FILE *out, apr_pool_t *pool)
+{
+    writer_t writer = {NULL, NULL, out, pool};
+    crm_stmt_t stmt = {"SELECT json_build_object('object', '" AUDIT "')::jsonb ||"
+                       " (to_jsonb(a) - 'workspace_id') FROM crmapi.audit a WHERE"
+                       " a.workspace_id = $1::uuid ORDER BY a.at, a.id", 1,
+                       &workspace_id};
+
+    return crm_db_each(conn, &stmt, write_line, &writer, pool);
+}
+
 const char *crm_export_unknown(const char *names, apr_pool_t *result_pool)
 {
     char *state, *copy = apr_pstrdup(result_pool, names);
@@ -84,7 +111,7 @@ const char *crm_export_unknown(const char *names, apr_pool_t *result_pool)
          name = apr_strtok(NULL, ",", &state)) {
         const crm_resource_t *resource = crm_resource_find(name);
 
-        if (!resource || resource->no_import) {
+        if ((!resource || resource->no_import) && strcmp(name, AUDIT)) {
             return name;
         }
     }
@@ -123,6 +150,9 @@ crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id,
             error = export_resource(conn, workspace_id, crm_resources[i],
                                     &line, out, result_pool);
         }
+    }
+    if (!error && names && is_chosen(names, AUDIT)) {
+        error = export_audit(conn, workspace_id, out, result_pool);
     }
     crm_db_rollback(conn);
     if (!error && fflush(out)) {

@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_text.h"
+#include "crmapictl_audit.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_person.h"
@@ -122,6 +123,7 @@ crm_error_t *ctl_workspace_hold(ctl_t *ctl)
     const char *id;
 
     CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
+    ctl_audit_object(ctl, NULL, id);
     return hold(ctl, id);
 }
 
@@ -130,5 +132,6 @@ crm_error_t *ctl_workspace_release(ctl_t *ctl)
     const char *id;
 
     CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
+    ctl_audit_object(ctl, NULL, id);
     return release(ctl, id, 0);
 }

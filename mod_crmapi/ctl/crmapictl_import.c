@@ -641,7 +641,8 @@ static crm_error_t *insert(import_t *import, const stage_t *stage)
 }
 
 static crm_error_t *import_all(import_t *import, FILE *in,
-                               crm_import_progress_t progress, void *baton)
+                               crm_import_progress_t progress,
+                               crm_import_end_t end, void *baton)
 {
     CRM_ERR(begin(import));
     CRM_ERR(read_lines(import, in, progress, baton));
@@ -651,6 +652,7 @@ static crm_error_t *import_all(import_t *import, FILE *in,
             CRM_ERR(insert(import, &import->stages[i]));
         }
     }
+    CRM_ERR(end(baton));
     CRM_ERR(crm_db_exec(import->conn, "COMMIT", import->pool));
     for (int i = 0; i < import->stage_count; i++) {
         if (import->stages[i].count) {
@@ -663,7 +665,8 @@ static crm_error_t *import_all(import_t *import, FILE *in,
 
 crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,
                         const char *workspace_id, FILE *in,
-                        crm_import_progress_t progress, void *baton,
+                        crm_import_progress_t progress,
+                        crm_import_end_t end, void *baton,
                         apr_pool_t *result_pool)
 {
     import_t import = {.conn = conn, .workspace_id = workspace_id,
@@ -684,7 +687,7 @@ crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,
         }
     }
     apr_pool_create(&import.line_pool, result_pool);
-    error = import_all(&import, in, progress, baton);
+    error = import_all(&import, in, progress, end, baton);
     if (import.copied) {
         crm_db_copy_abort(conn);
     }

@@ -8,6 +8,7 @@
 #include <openssl/crypto.h>
 
 #include "crm_uuid.h"
+#include "crmapictl_audit.h"
 #include "crmapictl_key.h"
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
@@ -45,7 +46,9 @@ static crm_error_t *make_all(made_t *made, ctl_t *ctl)
     ctl->options[CTL_WORKSPACE] = made->workspace;
     ctl->options[CTL_NAME] = "backend";
     ctl->options[CTL_SCOPES] = "read,write";
-    return ctl_key_make(&made->key_row, made->key, ctl);
+    CRM_ERR(ctl_key_make(&made->key_row, made->key, ctl));
+    ctl_audit_object(ctl, NULL, made->workspace);
+    return NULL;
 }
 
 crm_error_t *ctl_init(ctl_t *ctl)

@@ -12,6 +12,7 @@
 #include "crm_origin.h"
 #include "crm_sql.h"
 #include "crm_uuid.h"
+#include "crmapictl_audit.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
@@ -42,6 +43,7 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *token)
     crm_key_hash(hash, token, strlen(token));
     crm_key_hash_bind(bytea, hash);
     crm_key_display(display, token, CRM_KEY_INTAKE_PREFIX);
+    ctl_audit_object(ctl, values[1], apr_pstrdup(ctl->pool, id));
     return ctl_keep_key(result_p, ctl, "INSERT INTO crmapi.intake_key (id,"
                         " workspace_id, name, key_hash, display) VALUES"
                         " ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text)"
@@ -134,6 +136,7 @@ crm_error_t *ctl_agent_origins(ctl_t *ctl)
     PGresult *result;
 
     CRM_ERR(ctl_uuid(id, ctl, "AGENT_ID", ctl->args[0]));
+    ctl->reads = !list;
     if (list) {
         CRM_ERR(read_origins(&values[2], ctl, list));
     }

@@ -15,6 +15,7 @@
 #include "crm_network.h"
 #include "crm_pacing.h"
 #include "crm_uuid.h"
+#include "crmapictl_audit.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
@@ -151,6 +152,7 @@ static crm_error_t *insert(PGresult **result_p, ctl_t *ctl,
         " RETURNING " FIELDS ", NULL::text, plan_api, workspace_id";
     crm_error_t *error = ctl_keep_key(result_p, ctl, sql, 6 + TERMS, values);
 
+    ctl_audit_object(ctl, values[1], apr_pstrdup(ctl->pool, values[0]));
     if (crm_error_is(error, "23505")) {
         return ctl_fault(ctl, "this key exists already");
     }

@@ -14,6 +14,7 @@
 #include "crm_db.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
+#include "crmapictl_audit.h"
 #include "crmapictl_lines.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
@@ -171,12 +172,17 @@ static crm_error_t *try_erase(const char **counts_p, ctl_t *ctl,
                               const person_t *person)
 {
     PGresult *result;
+    crm_error_t *error;
 
-    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.erase($1::uuid,"
+    CRM_ERR(ctl_begin(ctl));
+    error = ctl_query(&result, ctl, "SELECT crmapi.erase($1::uuid,"
                       " $2::uuid[], $3::text[], $4::text[])", 4,
-                      person->values));
-    *counts_p = crm_db_value(result, 0, 0);
-    return NULL;
+                      person->values);
+    *counts_p = error ? NULL : crm_db_value(result, 0, 0);
+    if (*counts_p) {
+        error = ctl_audit(ctl);
+    }
+    return ctl_end(ctl, error);
 }
 
 crm_error_t *ctl_contact_erase(ctl_t *ctl)

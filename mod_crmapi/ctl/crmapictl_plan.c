@@ -44,15 +44,14 @@ crm_error_t *ctl_plan_list(ctl_t *ctl)
     return NULL;
 }
 
-/* Change the plan in VALUES, name, api and sequences, and set *RESULT_P to its
- * row. A trigger has the keys follow; in a distributed database that is a call,
+/* Change the plan in VALUES, name, api and sequences, in a transaction, and set
+ * *RESULT_P to its row. A trigger has the keys follow; in a distributed database that is a call,
  * because keys are on all servers, and the trigger refuses other changes. */
 static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
                            const char *const values[3])
 {
     PGresult *ignored;
 
-    CRM_ERR(crm_db_exec(ctl->conn, "BEGIN", ctl->pool));
     if (ctl->distributed) {
         CRM_ERR(crm_db_exec(ctl->conn, "SET LOCAL"
                             " citus.multi_shard_modify_mode = 'sequential';"
@@ -63,11 +62,9 @@ static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
                       " api = coalesce($2::boolean, api),"
                       " sequences = coalesce($3::boolean, sequences)"
                       " WHERE name = $1::text RETURNING " FIELDS, 3, values));
-    if (ctl->distributed) {
-        CRM_ERR(ctl_query(&ignored, ctl, "SELECT crmapi.plan_follow($1::text)",
-                          1, values));
-    }
-    return crm_db_exec(ctl->conn, "COMMIT", ctl->pool);
+    return !ctl->distributed ? NULL
+           : ctl_query(&ignored, ctl, "SELECT crmapi.plan_follow($1::text)", 1,
+                       values);
 }
 
 crm_error_t *ctl_plan_set(ctl_t *ctl)

@@ -12,6 +12,7 @@
 #include "crm_array.h"
 #include "crm_db_copy.h"
 #include "crm_digest.h"
+#include "crmapictl_audit.h"
 #include "crmapictl_dump_line.h"
 #include "crmapictl_lines.h"
 #include "crmapictl_output.h"
@@ -494,6 +495,9 @@ static crm_error_t *restore_all(restore_t *restore)
     CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.restore_numbers($1::uuid)",
                       1, &id));
     CRM_ERR(ctl_erase_again(&erased, ctl, id, restore->from));
+    /* what was restored stays as it was: the row is none of the workspace */
+    ctl_audit_object(ctl, NULL, id);
+    CRM_ERR(ctl_audit(ctl));
     CRM_ERR(crm_db_exec(ctl->conn, "COMMIT", ctl->pool));
     for (int i = 0; i < restore->count; i++) {
         if (restore->rows[i]) {

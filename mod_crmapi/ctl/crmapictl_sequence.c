@@ -11,6 +11,7 @@
 #include "crm_sequence.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
+#include "crmapictl_audit.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
@@ -55,6 +56,7 @@ crm_error_t *ctl_admin_add(ctl_t *ctl)
                       " SET email = excluded.email,"
                       " name = coalesce(excluded.name, a.name)"
                       " RETURNING " ADMIN, 4, values));
+    ctl_audit_object(ctl, values[1], PQgetvalue(result, 0, 0));
     ctl_print_one(ctl, PQgetvalue(result, 0, 0), result, admin_columns);
     return NULL;
 }

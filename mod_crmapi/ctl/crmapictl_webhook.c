@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_uuid.h"
+#include "crmapictl_audit.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_url.h"
@@ -78,6 +79,7 @@ crm_error_t *ctl_webhook_add(ctl_t *ctl)
     CRM_ERR(ctl_url_check(&private, ctl, ctl->options[CTL_URL]));
     CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
     crm_uuid_v7(id);
+    ctl_audit_object(ctl, values[1], apr_pstrdup(ctl->pool, id));
     CRM_ERR(explain(ctl, ctl_query(&result, ctl, "INSERT INTO"
                                    " crmapi.webhook_endpoint AS e (id,"
                                    " workspace_id, url, events, key) SELECT"

@@ -13,6 +13,7 @@
 #include "crm_sql.h"
 #include "crm_uuid.h"
 #include "crm_zone.h"
+#include "crmapictl_audit.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 
@@ -199,6 +200,9 @@ crm_error_t *ctl_workspace_make(PGresult **result_p, ctl_t *ctl)
         CRM_ERR((ctl->distributed ? insert_distributed : insert)
                 (&done, result_p, ctl, values));
     }
+    if (done) {
+        ctl_audit_object(ctl, NULL, PQgetvalue(*result_p, 0, 0));
+    }
     return done ? NULL
            : ctl_fault(ctl, "there is a workspace with the slug \"%s\""
                        " already", slug);
@@ -254,7 +258,7 @@ crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
     if (!PQntuples(result)) {
         return none(ctl, what);
     }
-    *id_p = PQgetvalue(result, 0, 0);
+    *id_p = ctl->workspace = PQgetvalue(result, 0, 0);
     return NULL;
 }
 
@@ -273,6 +277,7 @@ crm_error_t *ctl_owner(const char **workspace_p, ctl_t *ctl,
                          " --workspace W", PQntuples(result), id);
     }
     *workspace_p = PQntuples(result) ? PQgetvalue(result, 0, 0) : NULL;
+    ctl->workspace = *workspace_p;
     return NULL;
 }
 
@@ -296,19 +301,28 @@ crm_error_t *ctl_workspace_show(ctl_t *ctl)
     return NULL;
 }
 
-/* Turn the events of the workspace ID on or off, as EVENTS says. Wait until all
- * transactions have ended that may not have seen the change. */
+/* Turn the events of the workspace ID on or off, as EVENTS says, if it is not
+ * NULL. */
 static crm_error_t *set_events(ctl_t *ctl, const char *id, const char *events)
 {
     const char *values[2] = {id, events};
     PGresult *result;
 
-    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.event_log($1::uuid,"
-                      " $2::boolean)", 2, values));
+    return !events ? NULL
+           : ctl_query(&result, ctl, "SELECT crmapi.event_log($1::uuid,"
+                       " $2::boolean)", 2, values);
+}
+
+/* Wait until all transactions have ended that may not have seen the change of
+ * set_events(), which was committed. */
+static crm_error_t *wait_events(ctl_t *ctl, const char *id)
+{
+    PGresult *result;
+
     /* the transactions are on the server of the workspace */
     return ctl->distributed
            ? ctl_query(&result, ctl, "SELECT crmapi.event_log_wait($1::uuid)",
-                       1, values)
+                       1, &id)
            : ctl_query(&result, ctl, "SELECT crmapi.event_log_wait()", 0, NULL);
 }
 
@@ -371,12 +385,36 @@ static crm_error_t *read_domains(const char **array_p, ctl_t *ctl)
     return NULL;
 }
 
+/* Change the workspace VALUES[0] to the others of VALUES, and its events to
+ * EVENTS. */
+static crm_error_t *update(ctl_t *ctl, const char *const values[8],
+                           const char *events)
+{
+    PGresult *result;
+
+    CRM_ERR(change(&result, ctl, "UPDATE crmapi.workspace SET"
+                   " name = coalesce($2::text, name),"
+                   " plan = coalesce($3::text, plan),"
+                   " read_limit = nullif(coalesce($4::integer, read_limit), 0),"
+                   " write_limit ="
+                   " nullif(coalesce($5::integer, write_limit), 0),"
+                   " currency = nullif(coalesce($6::text, currency), ''),"
+                   " time_zone = coalesce($7::text, time_zone),"
+                   " sender_domains ="
+                   " nullif(coalesce($8::text[], sender_domains), '{}')"
+                   " WHERE id = $1::uuid RETURNING id", 8, values,
+                   values[0], values[2]));
+    return PQntuples(result) ? set_events(ctl, values[0], events)
+           : none(ctl, ctl->args[0]);
+}
+
 crm_error_t *ctl_workspace_set(ctl_t *ctl)
 {
     const char *name = ctl->options[CTL_NAME];
     const char *plan = ctl->options[CTL_PLAN];
     const char *zone = ctl->options[CTL_TIME_ZONE];
     const char *values[8] = {NULL, name, plan, NULL, NULL, NULL, zone}, *events;
+    crm_error_t *error;
     PGresult *result;
 
     CRM_ERR(ctl_switch(&events, ctl, CTL_EVENTS));
@@ -396,23 +434,11 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
         CRM_ERR(ctl_check_name(ctl, CTL_NAME));
     }
     CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->args[0]));
-    CRM_ERR(change(&result, ctl, "UPDATE crmapi.workspace SET"
-                   " name = coalesce($2::text, name),"
-                   " plan = coalesce($3::text, plan),"
-                   " read_limit = nullif(coalesce($4::integer, read_limit), 0),"
-                   " write_limit ="
-                   " nullif(coalesce($5::integer, write_limit), 0),"
-                   " currency = nullif(coalesce($6::text, currency), ''),"
-                   " time_zone = coalesce($7::text, time_zone),"
-                   " sender_domains ="
-                   " nullif(coalesce($8::text[], sender_domains), '{}')"
-                   " WHERE id = $1::uuid RETURNING id", 8, values,
-                   values[0], plan));
-    if (!PQntuples(result)) {
-        return none(ctl, ctl->args[0]);
-    }
+    CRM_ERR(ctl_begin(ctl));
+    error = update(ctl, values, events);
+    CRM_ERR(ctl_end(ctl, error ? error : ctl_audit(ctl)));
     if (events) {
-        CRM_ERR(set_events(ctl, values[0], events));
+        CRM_ERR(wait_events(ctl, values[0]));
     }
     CRM_ERR(find(&result, ctl, values[0], ctl->args[0]));
     ctl_print_one(ctl, NULL, result, all_columns);
@@ -428,6 +454,7 @@ crm_error_t *ctl_workspace_delete(ctl_t *ctl)
     CRM_ERR(find(&result, ctl, id, ctl->args[0]));
     CRM_ERR(ctl_query(&nothing, ctl, "SELECT crmapi.workspace_delete("
                       "$1::uuid)", 1, &id));
+    ctl_audit_object(ctl, NULL, id);
     ctl_print_one(ctl, NULL, result, columns);
     return NULL;
 }

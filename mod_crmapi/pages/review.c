@@ -19,7 +19,8 @@
 #define PROSE_MAX_CHARS 65536
 
 static const char act_sql[] =
-    "SELECT crmapi.review_act($1::uuid, $2::uuid, $3, $4, $5::jsonb)";
+    "SELECT crmapi.review_act($1::uuid, $2::uuid, $3, $4, $5::jsonb,"
+    " $6::uuid, $7)";
 
 /* Actions of the form, the value of "done" in the page's query afterwards, and
  * whether the texts are stored. */
@@ -190,7 +191,7 @@ static crm_error_t *show_again(crm_page_t *page, crm_review_t *review,
 /* Do action N on REVIEW. */
 static crm_error_t *act(crm_page_t *page, crm_review_t *review, int n)
 {
-    const char *values[5], *had;
+    const char *values[7], *had;
     PGresult *result;
 
     values[0] = page->token.workspace_id;
@@ -198,7 +199,9 @@ static crm_error_t *act(crm_page_t *page, crm_review_t *review, int n)
     values[2] = crm_form_get(page->fields, "seen");
     values[3] = actions[n].action;
     values[4] = actions[n].edits ? make_edits(review, page->pool) : "[]";
-    CRM_ERR(crm_call_run(&result, page->call, act_sql, 5, values));
+    values[5] = page->token.other_id;
+    values[6] = page->call->request->address;
+    CRM_ERR(crm_call_run(&result, page->call, act_sql, 7, values));
     had = crm_db_value(result, 0, 0);
     if (had && !strcmp(had, "pending_approval")) {
         crm_page_redirect(page->response, actions[n].done, page->pool);

@@ -354,6 +354,8 @@ const crmd_setting_t crmd_settings[] = {
     DURATION(keep_events, "30d", HOUR, 10 * YEAR,
              "How long ids of intake events are kept. An event that is sent"
              " again after this time is stored again."),
+    DURATION(keep_audit, "1095d", 30 * DAY, 100 * YEAR,
+             "How long is kept who changed what (crmapictl audit list)."),
     DURATION(verify_totals, "24h", MINUTE, YEAR, "Interval at which totals are"
              " compared with the rows."),
 };

@@ -91,7 +91,7 @@ function (who, names) AS (VALUES
         ' key_roll review_act review_digest review_times token_sign_page'
         ' token_signed suppression_add contact_merge'
         ' key_may contact_last_contacted_at contact_suppressed_of'),
-    ('crmapi_worker', 'conversation_idle counter_mend counter_trim'
+    ('crmapi_worker', 'audit_trim conversation_idle counter_mend counter_trim'
         ' enrollment_end enrollment_failed enrollment_generated erased_sent event_trim'
         ' hold_of idempotency_trim instance_hold instance_look intake_trim'
         ' job_claim job_end job_hold job_poll job_reap job_return job_where'

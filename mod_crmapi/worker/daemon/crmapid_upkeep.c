@@ -113,6 +113,8 @@ static const task_t tasks[] = {
     {"originals", AT(upkeep), AT(mail_keep_original),
      "SELECT crmapi.original_trim($1::timestamptz, " MAILS_TEXT ")", NULL,
      MAILS},
+    {"audit", AT(upkeep), AT(keep_audit),
+     "SELECT crmapi.audit_trim($1::timestamptz, " BATCH_TEXT ")", NULL, 0},
     {"idempotency keys", AT(upkeep), 0,
      "SELECT crmapi.idempotency_trim(" BATCH_TEXT ")", NULL, 0},
     {"send counts", AT(verify_totals), AT(keep_jobs),

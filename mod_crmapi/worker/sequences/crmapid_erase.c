@@ -26,7 +26,7 @@ crm_error_t *crmd_erase_contact(crmd_work_t *work)
     PGresult *result;
 
     CRM_ERR(crmd_query(&result, work, "SELECT crmapi.contact_erase($1::uuid,"
-                       " $2::uuid, true)", 2, values));
+                       " $2::uuid, NULL, NULL)", 2, values));
     if (!strcmp(PQgetvalue(result, 0, 0), "busy")) {
         crmd_work_retry(work, WAIT, "something is being sent to the person");
         return NULL;

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+# 66-audit.t: who changed what (contract 14.7). 07-twins.t shows that every command
+# of crmapictl that changes something leaves a row, and no other one
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Dump qw(dump_of);
+use CrmTest::Pages;
+
+my $database = database();
+my $httpd = httpd(database => $database, conf => "CrmApiReview On\n");
+my $w = workspace($httpd, twin => 0);
+my $other = workspace($httpd, twin => 0);
+my $c = $w->client;
+my $json = JSON::PP->new->utf8->canonical;
+my $me = getpwuid($<);
+
+# The rows of audit list with OPTIONS, newest first.
+sub rows { return @{$json->decode(crmapictl_ok($database, "audit", "list",
+    "--json", @_))} }
+
+# The same of the workspace.
+sub mine { return rows("--workspace", $w->id, @_) }
+
+subtest "a row says who, when, from where, what, on which object" => sub {
+    my ($key) = $w->key_ids;
+    my $before = sql($database, "SELECT crmapi.now_ms()");
+    $w->ctl("key", "set", $key, "--read-limit", "77");
+    my ($row) = mine();
+    is($row->{actor_kind}, "system", "a system user");
+    like($row->{actor}, qr/(?:^| as )\Q$me\E$/, "this one");
+    is($row->{login}, sql($database, "SELECT pg_get_userbyid(relowner)
+        FROM pg_class WHERE oid = 'crmapi.audit'::regclass"), "with its login");
+    like($row->{origin}, qr/^\S/, "on a host");
+    is($row->{action}, "key set", "what");
+    is($row->{object}, "key", "a key");
+    is($row->{object_id}, $key, "this one");
+    is_deeply($row->{details}, { "read-limit" => "77" }, "how");
+    is($row->{workspace_id}, $w->id, "where");
+    is(sql($database, "SELECT '$row->{at}'::timestamptz >= '$before'"), "t",
+        "when");
+};
+
+subtest "keys: create, set, rotate, revoke" => sub {
+    my $id = $json->decode($w->ctl("key", "create", "--workspace", $w->id,
+        "--name", "secretive", "--scopes", "read", "--json"));
+    my $next = $json->decode($w->ctl("key", "rotate", $id->{id}, "--json"));
+    $w->ctl("key", "revoke", $next->{id});
+    my @rows = reverse((mine())[0 .. 2]);
+    is_deeply([map { $_->{action} } @rows], ["key create", "key rotate",
+        "key revoke"], "each is there");
+    is_deeply([map { $_->{object_id} } @rows], [$id->{id}, $id->{id},
+        $next->{id}], "with its key");
+    is_deeply($rows[0]{details}, { name => undef, scopes => "read" },
+        "a name is not kept, only that there was one");
+    unlike($json->encode([mine()]), qr/$id->{key}|$next->{key}|secretive/,
+        "and no secret");
+};
+
+subtest "who came by sudo or SSH is told" => sub {
+    local $ENV{SUDO_USER} = "alice";
+    local $ENV{SSH_CONNECTION} = "203.0.113.9 50000 192.0.2.1 22";
+    $w->ctl("workspace", "set", $w->id, "--currency", "EUR");
+    my ($row) = mine();
+    is($row->{actor}, "alice as $me", "sudo");
+    like($row->{origin}, qr/ from 203\.0\.113\.9$/, "SSH");
+};
+
+subtest "no contact's data" => sub {
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => ["zq\@x.example"] })->data->{id};
+    $w->ctl("suppress", "add", "--workspace", $w->id, "--email",
+        "zq\@x.example", "--reason", "zq said so");
+    $w->ctl("contact", "erase", "--workspace", $w->id, "--email",
+        "zq\@x.example");
+    my @rows = (mine())[0, 1];
+    is_deeply([map { $_->{action} } @rows], ["contact erase", "suppress add"],
+        "they are told");
+    is_deeply($rows[1]{details}, { email => undef, reason => undef },
+        "with the names of the options");
+    unlike($json->encode(\@rows), qr/zq/, "not their values");
+};
+
+subtest "a command that fails leaves no row, one that prints neither" => sub {
+    my $n = rows();
+    my ($code) = crmapictl($database, "key", "revoke", uuid(), "--workspace",
+        $w->id);
+    is($code, 1, "it fails");
+    ($code) = crmapictl($database, { stdin => "{\n" }, "import", "--workspace",
+        $w->id);
+    is($code, 1, "an import, too");
+    $w->ctl("contact", "erase", "--workspace", $w->id, "--email",
+        "a\@x.example", "--dry-run");
+    $w->ctl("key", "list", "--workspace", $w->id);
+    is(scalar(() = rows()), $n, "no row");
+};
+
+subtest "the page of review: an admin, at an address" => sub {
+    for my $what (qw(approve reject)) {
+        my ($id) = enrollment($w, [{ channel => "email", email_subject => "S",
+            email_body => "B", to_identifier => "p\@x.example" }]);
+        my $admin = admin($w);
+        my $path = link_to($w, "review", $id, other => $admin);
+        my $web = $httpd->client;
+        my %field = $web->get($path)->body
+            =~ /<input [^>]*name="(\w+)" value="([^"]*)"/g;
+        ok($field{form}, "a form");
+        is($web->request("POST", $path, body => join("&", "action=$what",
+            map { "$_=$field{$_}" } sort keys %field), headers => {
+                "Content-Type" => "application/x-www-form-urlencoded" })
+            ->status, 303, "sent");
+        my ($row) = mine();
+        is($row->{action}, "enrollment $what", $what);
+        is($row->{actor_kind}, "admin", "by an admin");
+        is($row->{actor}, $admin, "this one");
+        is($row->{origin}, "127.0.0.1", "there");
+        is($row->{object_id}, $id, "of this enrollment");
+        my $n = mine();
+        $web->get($path);
+        is(scalar(() = mine()), $n, "to look at it leaves none");
+    }
+};
+
+subtest "an erasure by the API: a key, at an address" => sub {
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => ["e\@x.example"] })->data->{id};
+    $c->post("/api/v1/contacts/$id/erase");
+    my ($row) = mine();
+    is_deeply([@$row{qw(actor_kind actor origin action object_id)}],
+        ["key", ($w->key_ids)[0], "127.0.0.1", "contact erase", $id],
+        "who did it");
+};
+
+subtest "the rows of a workspace, of a time, and of the database" => sub {
+    my $n = () = rows("--workspace", $other->id);
+    $w->ctl("workspace", "set", $w->id, "--name", "N");
+    is(scalar(() = rows("--workspace", $other->id)), $n, "not another's");
+    $w->ctl("plan", "set", "pro", "--api", "on");
+    my ($row) = rows();
+    is_deeply([@$row{qw(workspace_id action object_id)}], [undef, "plan set",
+        "pro"], "what concerns no workspace");
+    ok((grep { $_->{action} eq "workspace create" && $_->{object_id} eq $w->id }
+        mine()), "how a workspace began is one of its rows");
+    is(scalar(() = rows("--to", "2001-01-01")), 0, "up to a time");
+    is(scalar(() = rows("--from", "2099-01-01")), 0, "from a time on");
+    ok(scalar(() = rows("--from", "2001-01-01", "--to", "2099-01-01")), "both");
+};
+
+subtest "no role of a daemon reads, changes or deletes a row" => sub {
+    is_deeply([sql($database, "SELECT w.role, r.of
+        FROM (VALUES ('crmapi_api'), ('crmapi_worker')) w(role)
+        CROSS JOIN unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE',
+            'TRUNCATE', 'REFERENCES', 'TRIGGER']) r(of)
+        WHERE has_table_privilege(w.role, 'crmapi.audit', r.of)
+           OR r.of IN ('SELECT', 'INSERT', 'UPDATE', 'REFERENCES')
+              AND has_any_column_privilege(w.role, 'crmapi.audit', r.of)")], [],
+        "says the catalog");
+    my $n = () = rows();
+    for my $role (qw(crmapi_api crmapi_worker)) {
+        for my $try ("SELECT * FROM crmapi.audit", "DELETE FROM crmapi.audit",
+                "UPDATE crmapi.audit SET actor = 'x'", "TRUNCATE crmapi.audit",
+                "INSERT INTO crmapi.audit SELECT * FROM crmapi.audit",
+                "SELECT crmapi.audit_add(NULL, 'key', 'x', 'x', 'x', 'x', 'x',
+                    '{}')") {
+            my $said = eval { sql($database, "BEGIN; SET LOCAL ROLE $role;"
+                . " $try; COMMIT"); 1 };
+            ok(!$said && $@ =~ /permission denied/, "$role: $try");
+        }
+    }
+    sql($database, "BEGIN; SET LOCAL ROLE crmapi_worker;
+        SELECT crmapi.audit_trim(now() + interval '1 year', 1000); COMMIT");
+    is(scalar(() = rows()), $n, "nor by what trims old ones");
+};
+
+subtest "old rows are trimmed after keep_audit" => sub {
+    my $n = () = rows();
+    for my $days (99, 101) {
+        sql($database, "INSERT INTO crmapi.audit SELECT a.workspace_id,
+            gen_random_uuid(), now() - $days * interval '1 day', a.actor_kind,
+            a.actor, a.login, a.origin, 'old $days', a.object, a.object_id,
+            a.details FROM crmapi.audit a WHERE a.action = 'plan set'");
+    }
+    my $worker = worker(database => $database, no_start => 1,
+        conf => { keep_audit => "100d" });
+    $worker->once;
+    is_deeply([map { $_->{action} } grep { $_->{action} =~ /^old/ } rows()],
+        ["old 99"], "those before, and no others");
+    is(scalar(() = rows()), $n + 1, "nothing else");
+};
+
+subtest "dumped, restored and exported with the workspace" => sub {
+    my @had = grep { $_->{workspace_id} } mine();
+    my $dump = dump_of($database, $w->id);
+    my $copy = $json->decode(crmapictl_ok($database, { stdin => $dump },
+        "workspace", "restore", "--as", "new", "--json"));
+    $copy = $copy->[0] if ref $copy eq "ARRAY";
+    my @has = rows("--workspace", $copy->{id});
+    my $last = shift @has;
+    is_deeply([@$last{qw(workspace_id action object_id)}], [undef,
+        "workspace restore", $copy->{id}], "that it was restored, is told");
+    for (@has) {
+        $_->{workspace_id} = $w->id;
+        $_->{object_id} = $w->id if ($_->{object_id} // "") eq $copy->{id};
+    }
+    is_deeply(\@has, \@had, "and the rows are the same");
+    my @lines = map { $json->decode($_) } split /\n/, $w->ctl("export",
+        "--workspace", $w->id, "--object", "audit");
+    is(scalar @lines, scalar @had, "export has them");
+    is_deeply([map { $_->{action} } reverse @lines], [map { $_->{action} } @had],
+        "in their order");
+    unlike($w->ctl("export", "--workspace", $w->id), qr/"object":"audit"/,
+        "if it is asked for them: an import takes none");
+};
+
+subtest "a workspace takes its rows with it, and that it went is told" => sub {
+    $w->ctl("workspace", "delete", $w->id, "--yes");
+    my ($row) = rows();
+    is_deeply([@$row{qw(workspace_id action object_id)}], [undef,
+        "workspace delete", $w->id], "who deleted it");
+    is_deeply([grep { ($_->{workspace_id} // "") eq $w->id } rows()], [],
+        "nothing else is left");
+};
+
+done_testing;
