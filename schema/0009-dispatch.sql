@@ -1546,7 +1546,7 @@ BEGIN
     END IF;
     IF channel IS NOT NULL THEN
         INSERT INTO crmapi.job (workspace_id, kind, payload)
-        VALUES (message_answer.workspace, 'sequence.answer',
+        VALUES (message_answer.workspace, 'answer.send',
             jsonb_build_object('conversation_id', talk.id,
                                'message_id', said.id));
     END IF;

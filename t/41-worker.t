@@ -208,7 +208,7 @@ subtest "the daemon: claims at once, says that it lives, ends in order" =>
     my %list = map { $_->{id} => $_ } @{JSON::PP::decode_json(
         crmapictl_ok($database, qw(--json worker list)))};
     is(scalar keys %list, 1, "worker list shows it");
-    is((values %list)[0]{threads}, 8, "with its threads");
+    is((values %list)[0]{threads}, 10, "with its threads");
     my $status = JSON::PP::decode_json(crmapictl_ok($database,
         qw(--json status)));
     is($status->{workers}, 1, "status counts it");
@@ -497,7 +497,7 @@ subtest "an idle daemon hardly asks" => sub {
         && !sql($db, "SELECT count(*) FROM crmapi.upkeep"
             . " WHERE ended_at IS NULL")
         # each thread has its connection, and has looked for a job
-        && (() = join("\n", $statements->()) =~ /job_claim/g) >= 8 }, 60),
+        && (() = join("\n", $statements->()) =~ /job_claim/g) >= 10 }, 60),
         "the daemon has begun");
     my @before = $statements->();
     my $until = time + $seconds;

@@ -158,7 +158,7 @@ subtest "jobs by lane and state" => sub {
     is($is->{'crmapid_threads{lane="webhook"}'}, 0, "threads of a lane");
     is($is->{'crmapid_threads{lane="sequence"}'}, 4, "and of the other");
     ok(wait_for(sub { $is = metrics(); $is->{crmapid_database_connections}
-        == 8 }, 10), "connections: one for each thread");
+        == 10 }, 10), "connections: one for each thread");
     cmp_ok($is->{crmapid_database_connects_total}, ">=",
         $is->{crmapid_database_connections}, "were opened");
     is($is->{crmapid_database_errors_total}, 0, "without an error");

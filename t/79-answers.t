@@ -427,7 +427,7 @@ subtest "what cannot be answered" => sub {
     error_is($c->post(path($talk), { content => "x" }), 409, "conflict",
         "one that is deleted");
     is(sql($database, "SELECT count(*) FROM crmapi.job WHERE workspace_id = '"
-        . $w->id . "' AND kind = 'sequence.answer' AND state = 'ready'"), 0,
+        . $w->id . "' AND kind = 'answer.send' AND state = 'ready'"), 0,
         "nothing waits");
 };
 

@@ -68,10 +68,11 @@ subtest "httpd = hosts * processes (ServerLimit) * DBDMax" => sub {
     $httpd->stop;
 };
 
-subtest "crmapid = threads + webhook_threads + 3" => sub {
-    my %conf = (threads => 5, webhook_threads => 2);
+subtest "crmapid = threads + answer_threads + webhook_threads + 3" => sub {
+    my %conf = (threads => 5, answer_threads => 3, webhook_threads => 2);
     my $worker = worker(database => $database, conf => \%conf);
-    my $want = $conf{threads} + $conf{webhook_threads} + 3;
+    my $want = $conf{threads} + $conf{answer_threads} + $conf{webhook_threads}
+        + 3;
 
     is(most_sessions($CrmTest::Postgres::WORKER, sub { $_[0] >= $want }),
         $want, "each thread has one");

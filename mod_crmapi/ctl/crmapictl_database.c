@@ -62,7 +62,8 @@ static const ctl_column_t status_columns[] = {
     {"workspaces", 'n'}, {"live_keys", 'n'}, {"workers", 'n'},
     {"heartbeat_seconds", 'n'}, {"jobs_ready", 'n'}, {"jobs_due", 'n'},
     {"jobs_leased", 'n'}, {"oldest_job_seconds", 'n'},
-    {"sequence_jobs_due", 'n'}, {"webhook_jobs_due", 'n'},
+    {"sequence_jobs_due", 'n'}, {"answer_jobs_due", 'n'},
+    {"webhook_jobs_due", 'n'},
     {"jobs_dead", 'n'}, {"jobs_held", 'n'}, {"held_at", 't'},
     {"held_reason", 's'}, {"workspaces_held", 'n'}, {"connections", 'n'},
     {"database_bytes", 'n'}, {"server_version", 's'}, {NULL, 0}
@@ -112,6 +113,8 @@ static crm_error_t *print_all(ctl_t *ctl, const char *const *values)
                       "  count(*) FILTER (WHERE x.due AND NOT x.held"
                       "   AND x.lane = 'sequence') AS sequence,"
                       "  count(*) FILTER (WHERE x.due AND NOT x.held"
+                      "   AND x.lane = 'answer') AS answer,"
+                      "  count(*) FILTER (WHERE x.due AND NOT x.held"
                       "   AND x.lane = 'webhook') AS webhook,"
                       "  count(*) FILTER (WHERE x.due AND x.held) AS held"
                       "  FROM (SELECT j.lane, j.run_at,"
@@ -125,7 +128,7 @@ static crm_error_t *print_all(ctl_t *ctl, const char *const *values)
                       " round(extract(epoch FROM now() - w.last)),"
                       " j.ready, j.due, l.n, greatest(round("
                       "  extract(epoch FROM now() - j.first)), 0),"
-                      " j.sequence, j.webhook, d.n, j.held, i.held_at,"
+                      " j.sequence, j.answer, j.webhook, d.n, j.held, i.held_at,"
                       " i.held_reason, h.n,"
                       " (SELECT numbackends FROM pg_stat_database"
                       "  WHERE datname = current_database()),"

@@ -16,6 +16,7 @@ typedef struct crmd_config_t {
     const char *database;
     const char *name;
     int threads;
+    int answer_threads;
     int webhook_threads;
     apr_interval_time_t poll;
     apr_interval_time_t lease;

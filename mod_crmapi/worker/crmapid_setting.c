@@ -194,6 +194,8 @@ const crmd_setting_t crmd_settings[] = {
          " worker list."),
     NUMBER(threads, "4", 1, 64, "Threads for sequences and for mails that ask"
            " for a review. Each has its own database connection."),
+    NUMBER(answer_threads, "2", 0, 64, "Threads for answers in conversations."
+           " 0: this daemon sends no answers."),
     NUMBER(webhook_threads, "4", 0, 64, "Threads for webhooks. 0: this daemon"
            " delivers no webhooks."),
     DURATION(poll, "2s", TENTH, 2 * SECOND,

@@ -127,6 +127,7 @@ static crm_error_t *start(apr_thread_t **thread_p, crmd_daemon_t *daemon,
 static crm_error_t *start_all(crmd_daemon_t *daemon)
 {
     const int counts[CRMD_LANES] = {daemon->config->threads,
+                                    daemon->config->answer_threads,
                                     daemon->config->webhook_threads};
     apr_interval_time_t answer = daemon->config->answer_time;
 

@@ -60,7 +60,8 @@ crm_error_t *crmd_heartbeat(crmd_actor_t *actor)
     values[3] = apr_itoa(actor->pool, (int)getpid());
     values[4] = CRM_VERSION;
     values[5] = apr_itoa(actor->pool,
-                         config->threads + config->webhook_threads);
+                         config->threads + config->answer_threads
+                         + config->webhook_threads);
     values[9] = running_jobs(&busy, daemon, actor->pool);
     values[6] = apr_itoa(actor->pool, busy);
     values[7] = stopping ? "t" : "f";

@@ -112,6 +112,7 @@ static void put_busy(const scrape_t *scrape, const family_t *family)
 static void put_threads(const scrape_t *scrape, const family_t *family)
 {
     const int threads[CRMD_LANES] = {scrape->config->threads,
+                                     scrape->config->answer_threads,
                                      scrape->config->webhook_threads};
 
     (void)family;

@@ -11,7 +11,9 @@
 #include "crm_db_conn.h"
 #include "crm_db_error.h"
 
-const char *const crmd_lanes[CRMD_LANES] = {"sequence", "webhook"};
+const char *const crmd_lanes[CRMD_LANES] = {
+    "sequence", "answer", "webhook"
+};
 
 /* Columns of crmapi.job_poll(). */
 enum { LANE, READY, WAIT };
@@ -36,7 +38,7 @@ crm_error_t *crmd_poll_query(crmd_poll_t *due, crm_conn_t *conn,
                              const char *moment, apr_pool_t *scratch_pool)
 {
     crm_stmt_t stmt = {"SELECT p.lane, p.ready, p.wait FROM crmapi.job_poll("
-                       "'{sequence,webhook}', $1::timestamptz) p", 1,
+                       "'{sequence,answer,webhook}', $1::timestamptz) p", 1,
                        &moment};
     PGresult *result;
 

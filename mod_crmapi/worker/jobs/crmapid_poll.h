@@ -10,8 +10,8 @@
 #include "crm_error.h"
 
 /* A lane is the word before the dot of a job's kind. Each has its own
- * threads. */
-enum { CRMD_LANE_SEQUENCE, CRMD_LANE_WEBHOOK, CRMD_LANES };
+ * threads: a person's answer waits for no steps that are due. */
+enum { CRMD_LANE_SEQUENCE, CRMD_LANE_ANSWER, CRMD_LANE_WEBHOOK, CRMD_LANES };
 
 extern const char *const crmd_lanes[CRMD_LANES];
 

@@ -5,7 +5,7 @@
 
 #include "crmapid_job.h"
 
-/* Handler of "sequence.answer": send an answer (contract 19.2). */
+/* Handler of "answer.send": send an answer (contract 19.2). */
 crm_error_t *crmd_answer_send(crmd_work_t *work);
 
 /* Record that WORK's answer has failed after too many attempts. */
