@@ -17,7 +17,8 @@ use CrmTest::Smtpd;
 plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
     unless CrmTest::Smtpd::python();
 
-my ($count, $rounds) = $ENV{CRM_LONG} ? (1000, 30) : (48, 4);
+my $count = $ENV{CRM_ANSWERS} // ($ENV{CRM_LONG} ? 1000 : 48);
+my $rounds = int($count / 33) + 3;
 my $database = database();
 # as PostgreSQL has it where nobody changes that, unlike servers for tests
 sql("postgres", "ALTER SYSTEM SET synchronous_commit = 'on'");
@@ -67,7 +68,7 @@ for my $deduplicates (0, 1) {
         my %address;
         my $n = 0;
         for my $round (1 .. $rounds) {
-            for (1 .. $count / $rounds) {
+            for (1 .. int($count / $rounds * $round) - $n) {
                 my $name = $NAMES[$n++ % @NAMES];
                 my $address = $name =~ /^\d/ ? "$name-5-7-1\@x$n.example"
                     : "$name$n\@x.example";

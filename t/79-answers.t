@@ -446,6 +446,14 @@ subtest "suppressed addresses" => sub {
     error_is($c->post(path($talk), { content => "x" }), 409, "conflict",
         "an opt-out by SMS");
     # what commits before the hand-over
+    my $late = talk("sms", from => { phone_number => "+4930123499" });
+    my $m = answer($late, "x");
+    sql($database, "SELECT crmapi.suppress('" . $w->id . "', NULL,"
+        . " '+4930123499', 'unsubscribed')");
+    my $sent = () = $provider->requests;
+    $worker->once;
+    is(fate($late, $m), "failed suppressed", "an opt-out before it is sent");
+    is(scalar(() = $provider->requests), $sent, "it is not sent");
     for my $one (["late\@x.example", "bounced"], ["LATE2\@x.example",
         "complaint"]) {
         my $talk = mail_talk($one->[0]);
@@ -580,6 +588,31 @@ subtest "repeated with an Idempotency-Key" => sub {
     is(scalar @{$c->get(path($talk))->data}, 2, "one message");
 };
 
+subtest "repeated because the line broke" => sub {
+    my $talk = mail_talk("line\@x.example");
+    my $body = '{"content": "over a line that breaks"}';
+    my $request = "POST " . path($talk) . " HTTP/1.1\r\nHost: x\r\n"
+        . "Authorization: Bearer " . $w->key . "\r\nIdempotency-Key: line\r\n"
+        . "Content-Type: application/json\r\nContent-Length: "
+        . length($body) . "\r\n\r\n$body";
+    my $is_there = sub { sql($database, "SELECT count(*) FROM crmapi.message"
+        . " WHERE content = 'over a line that breaks'") };
+    # it breaks within the body, and before the answer was read
+    for my $bytes (length($request) - 9, length $request) {
+        my $client = $httpd->client;
+        $client->send_raw(substr $request, 0, $bytes);
+        wait_for(sub { $is_there->() }, 15) if $bytes == length $request;
+        $client->close;
+    }
+    my $r = $c->request("POST", path($talk), body => $body, headers => {
+        "Idempotency-Key" => "line", "Content-Type" => "application/json" });
+    status_is($r, 201, "the third time it holds");
+    is($r->header("Idempotent-Replayed"), "true", "and says that it was done");
+    is($is_there->(), 1, "one message");
+    $worker->once;
+    is(scalar(mails("line\@x.example")), 1, "one mail");
+};
+
 subtest "a workspace that is held, and later not" => sub {
     my $talk = mail_talk("h\@x.example");
     my $m = answer($talk, "x");
@@ -634,6 +667,24 @@ subtest "events" => sub {
         page_size => 100 })->data};
     is(join("|", @events), "message.created queued|message.updated sent",
         "tell of it");
+};
+
+subtest "an answer waits for no steps that are due" => sub {
+    my $steps = "FROM crmapi.job WHERE kind = 'sequence.step' AND payload"
+        . " ->> 'step_id' = '" . uuid() . "'";
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload, run_at)"
+        . " SELECT '" . $w->id . "', 'sequence.step', jsonb_build_object("
+        . "'enrollment_id', gen_random_uuid(), 'step_id', '"
+        . ($steps =~ /'([^']{36})'$/)[0] . "'), now() - interval '1 day'"
+        . " FROM generate_series(1, 10000)");
+    my $talk = mail_talk("quick\@x.example");
+    my $m = answer($talk, "x");
+    $worker->start;
+    ok(wait_for(sub { fate($talk, $m) eq "sent" }, 60), "it is sent");
+    cmp_ok(sql($database, "SELECT count(*) $steps AND state = 'ready'"), ">",
+        1000, "before thousands of steps that were due long before it");
+    $worker->stop;
+    sql($database, "DELETE $steps");
 };
 
 subtest "a step of a sequence is a message" => sub {

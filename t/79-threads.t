@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+# 79-threads.t: our mails, what answers them and our answers are one thread by the
+# rules of mail clients: the threading of Jamie Zawinski, which RFC 5256 (REFERENCES)
+# describes, without its last step, which joins by subject
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Smtpd;
+
+plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
+    unless CrmTest::Smtpd::python();
+
+my $database = database();
+my $httpd = httpd(database => $database,
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $w = workspace($httpd);
+my $c = $w->client;
+my $sales = "sales\@crm.example";
+change($w, "agent", $w->agent, agent_email => $sales, name => "Ada");
+my $smtp = CrmTest::Smtpd->new;
+my $worker = worker(database => $database, no_start => 1, conf => {
+    email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
+    smtp_tls => "no", mail_domain => "crm.example" });
+
+sub header {
+    my ($mail, $name) = @_;
+    my ($head) = split /\n\n/, $mail, 2;
+    return $head =~ /^$name: ((?:.*\n[ \t])*.*)$/mi ? $1 =~ s/\n//gr : "";
+}
+sub ids { return $_[0] =~ /(<[^<>\s]+>)/g }
+
+# Each of MAILS by its Message-ID => that of the root of its thread, and the
+# Message-ID that it stands below. RFC 5256, REFERENCES, steps 1 and 2.
+sub threads {
+    my (@mails) = @_;
+    my %parent;
+    # whether ONE stands below TOP
+    my $below = sub {
+        my ($one, $top) = @_;
+        while (defined $one) {
+            return 1 if $one eq $top;
+            $one = $parent{$one};
+        }
+        return 0;
+    };
+    for my $mail (@mails) {
+        my ($id) = ids(header($mail, "Message-ID"));
+        my @refs = ids(header($mail, "References"));
+        @refs = (ids(header($mail, "In-Reply-To")))[0] // () unless @refs;
+        for my $i (1 .. $#refs) {
+            $parent{$refs[$i]} //= $refs[$i - 1]
+                unless $below->($refs[$i - 1], $refs[$i]);
+        }
+        # the last reference is the parent, whatever was guessed before
+        delete $parent{$id};
+        $parent{$id} = $refs[-1] if @refs && !$below->($refs[-1], $id);
+    }
+    my %root;
+    for my $mail (@mails) {
+        my ($id) = ids(header($mail, "Message-ID"));
+        my $top = $id;
+        $top = $parent{$top} while defined $parent{$top};
+        $root{$id} = $top;
+    }
+    return (\%root, \%parent);
+}
+
+my @mails;              # of both sides, in their order
+# What we have sent since the last call.
+my $seen = 0;
+sub sent {
+    $worker->once;
+    my @new = $smtp->received;
+    @new = @new[$seen .. $#new];
+    $seen += @new;
+    push @mails, @new;
+    return $new[-1] // "";
+}
+my $count = 0;
+# The person at FROM answers MAIL; HOW are further headers.
+sub reply {
+    my ($mail, $from, $how, $text) = @_;
+    my $name = "<r" . ++$count . "\@client.example>";
+    my ($id) = ids(header($mail, "Message-ID"));
+    my $bytes = "From: $from\nTo: $sales\nMessage-ID: $name\n"
+        . ($how eq "none" ? "" : "In-Reply-To: $id\n")
+        . ($how eq "both" ? "References: "
+            . join(" ", ids(header($mail, "References")), $id) . "\n" : "")
+        . "Subject: " . header($mail, "Subject") . "\n\n$text\n";
+    my ($code) = crmapictl($database, { stdin => $bytes }, "deliver");
+    is($code, 0, "a reply: $how");
+    push @mails, $bytes;
+    return $bytes;
+}
+sub answer {
+    my ($talk, $text) = @_;
+    status_is($c->post("/api/v1/conversations/$talk/messages",
+        { content => $text }), 201, "an answer");
+    return sent();
+}
+
+my ($template) = $w->import_objects([{ object => "sequence_template",
+    name => "Two", bot_id => $w->agent, allowed_channels => ["email"],
+    steps => [{ channel => "email", email_subject => "Hello",
+        email_body => "First" }, { channel => "email", delay => "1m",
+        email_subject => "Hello again", email_body => "Second" }] }]);
+my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
+    auto_approve => true, contact => { emails => ["ann\@x.example"] } });
+status_is($r, 202, "a sequence");
+my $hurry = sub { sql($database, "UPDATE crmapi.job SET run_at = now() -"
+    . " interval '1 s' WHERE state = 'ready'"); return sent() };
+$hurry->() for 1 .. 3;
+is(scalar @mails, 2, "two steps are sent") or BAIL_OUT("no mails");
+my ($first) = ids(header($mails[0], "Message-ID"));
+my ($talk) = map { $_->{id} } @{$c->get("/api/v1/contacts/"
+    . $r->data->{contact_id} . "/conversations")->data};
+
+# clients write both headers, or only In-Reply-To, as some of Microsoft's
+my $answered = $mails[1];
+for my $how ("both", "only In-Reply-To", "both") {
+    my $reply = reply($answered, "ann\@x.example", $how, "Reply");
+    $answered = answer($talk, "Answer");
+    is(header($answered, "In-Reply-To"), header($reply, "Message-ID"),
+        "what we answer");
+}
+# two answers in a row, and a mail of the same person about something else
+answer($talk, "And another thing") for 1 .. 2;
+my $other = reply("Message-ID: <none\@x.example>\nSubject: Other\n\n",
+    "ann\@x.example", "none", "Something else");
+
+my ($root, $parent) = threads(@mails);
+my ($apart) = ids(header($other, "Message-ID"));
+is_deeply([grep { $root->{$_} ne $first } grep { $_ ne $apart } keys %$root], [],
+    "all are in the thread of the first mail") or diag(explain($root));
+isnt($root->{$apart}, $first, "what is none of it stands alone");
+my %at = map { my ($id) = ids(header($mails[$_], "Message-ID"));
+    ($id => $_) } 0 .. $#mails;
+is_deeply([grep { defined $parent->{$_} && $at{$parent->{$_}} >= $at{$_} }
+    grep { exists $at{$_} } sort keys %at], [], "none stands above an earlier");
+is(scalar(grep { !exists $at{$parent->{$_} // $first} } keys %at), 0,
+    "no mail is missing between them");
+like(header($mails[-2], "Subject"), qr/^Re: (?!Re:)/, "Re: once");
+is_deeply([grep { my @all = ids(header($mails[$_], "References"));
+    my %once = map { $_ => 1 } @all; @all != keys %once } 0 .. $#mails], [],
+    "no reference comes twice");
+
+done_testing;
