@@ -145,6 +145,8 @@ CREATE TABLE crmapi.agent (
     popular_topics text[] COLLATE "C",
     created_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     chat_origins text[] COLLATE "C" NOT NULL DEFAULT '{}',
+    -- minutes until a visitor who has not seen an answer gets a mail; NULL: none
+    chat_mail_fallback integer CHECK (chat_mail_fallback BETWEEN 1 AND 10080),
     search text COLLATE "C" GENERATED ALWAYS AS (crmapi.fold(
         coalesce(name, '') || chr(31) || coalesce(slug, '') || chr(31)
         || coalesce(summary, ''))) STORED,

@@ -266,6 +266,19 @@ CREATE TABLE crmapi.message_html (
         ON DELETE CASCADE
 );
 
+-- A chat whose visitor's page has not confirmed the answers SINCE that time. Not a
+-- column of the conversation, because each update of that one is seen by those who
+-- copy it.
+CREATE TABLE crmapi.chat_unseen (
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    conversation_id uuid NOT NULL,
+    since timestamptz(3) NOT NULL,
+    PRIMARY KEY (workspace_id, conversation_id),
+    FOREIGN KEY (workspace_id, conversation_id)
+        REFERENCES crmapi.conversation ON DELETE CASCADE
+);
+
 -- ---- forms -----------------------------------------------------------------
 
 CREATE TABLE crmapi.form (

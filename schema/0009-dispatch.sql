@@ -1423,6 +1423,213 @@ CREATE FUNCTION crmapi.answer_channel(type smallint) RETURNS text
     RETURN CASE type WHEN 3 THEN 'sms' WHEN 4 THEN 'email' WHEN 5 THEN 'email'
         END;
 
+-- ---- answers in chats (contract 19) -----------------------------------------
+-- A visitor's page asks for what is new after a cursor. So a poll without news has
+-- seen all answers before its cursor. What no page has confirmed after
+-- chat_mail_fallback minutes is told by mail: chat_mail() adds a message with the
+-- role "system", which visitors do not see, and crmapid sends it as an answer.
+
+-- The channel that sends a message with ROLE in a conversation of the type TYPE; NULL:
+-- no channel does. For the worker.
+CREATE FUNCTION crmapi.message_channel(type smallint, role text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN type = 1 AND role = 'system' THEN 'email'
+        ELSE crmapi.answer_channel(type) END;
+
+-- CONVERSATION has got an answer at the time AT. If it is a chat, its visitor has
+-- not seen that yet, and may get a mail later. What is older than some minutes was
+-- copied from elsewhere. Locks: chat_unseen. Internal.
+CREATE FUNCTION crmapi.chat_answered(workspace uuid, conversation uuid,
+                                     at timestamptz) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    minutes integer;
+BEGIN
+    SELECT a.chat_mail_fallback INTO minutes
+    FROM crmapi.conversation c
+    JOIN crmapi.agent a ON a.workspace_id = c.workspace_id AND a.id = c.bot_id
+    WHERE c.workspace_id = chat_answered.workspace
+      AND c.id = chat_answered.conversation
+      AND c.type = 1 AND c.visitor_id IS NOT NULL;
+    IF NOT FOUND OR at < crmapi.now_ms() - interval '10 minutes' THEN
+        RETURN;
+    END IF;
+    -- the row is locked even if nothing changes: see chat_seen()
+    INSERT INTO crmapi.chat_unseen AS u (workspace_id, conversation_id, since)
+    VALUES (workspace, conversation, at)
+    ON CONFLICT (workspace_id, conversation_id) DO UPDATE
+    SET since = excluded.since WHERE u.since > excluded.since;
+    IF minutes IS NOT NULL THEN
+        INSERT INTO crmapi.job (workspace_id, kind, payload, run_at)
+        VALUES (workspace, 'answer.chat', jsonb_build_object('conversation_id',
+            conversation), at + minutes * interval '1 minute');
+    END IF;
+END
+$$;
+
+-- A visitor's page has shown all messages of the chats TALKS up to the time MOMENT
+-- and the id LAST. Answers that were "sent" are "delivered". Locks: chat_unseen, in
+-- the order of ids, message. For the API.
+CREATE FUNCTION crmapi.chat_seen(workspace uuid, talks uuid[],
+                                 moment timestamptz, last uuid) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    unseen crmapi.chat_unseen;
+    later timestamptz;
+BEGIN
+    FOR unseen IN SELECT u.* FROM crmapi.chat_unseen u
+        WHERE u.workspace_id = chat_seen.workspace
+          AND u.conversation_id = ANY (talks) AND u.since <= moment
+        ORDER BY u.conversation_id FOR UPDATE
+    LOOP
+        UPDATE crmapi.message m SET status = 'delivered'
+        WHERE m.workspace_id = chat_seen.workspace
+          AND m.conversation_id = unseen.conversation_id
+          AND m.created_at >= unseen.since
+          AND (m.created_at, m.id) <= (moment, last)
+          AND m.role IN ('human', 'assistant') AND m.status = 'sent';
+        later := (SELECT min(m.created_at) FROM crmapi.message m
+            WHERE m.workspace_id = chat_seen.workspace
+              AND m.conversation_id = unseen.conversation_id
+              AND (m.created_at, m.id) > (moment, last)
+              AND m.role IN ('human', 'assistant'));
+        DELETE FROM crmapi.chat_unseen u
+        WHERE u.workspace_id = chat_seen.workspace
+          AND u.conversation_id = unseen.conversation_id AND later IS NULL;
+        UPDATE crmapi.chat_unseen u SET since = later
+        WHERE u.workspace_id = chat_seen.workspace
+          AND u.conversation_id = unseen.conversation_id AND later IS NOT NULL;
+    END LOOP;
+END
+$$;
+
+-- The address that a mail about the chat TALK goes to: the one that its visitor has
+-- given, else its contact's; NULL if there is none, or nobody wants such mails.
+-- Internal.
+CREATE FUNCTION crmapi.chat_address(workspace uuid, talk crmapi.conversation)
+    RETURNS text
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF talk.deleted OR talk.internal OR NOT EXISTS (
+        SELECT FROM crmapi.agent a
+        WHERE a.workspace_id = chat_address.workspace AND a.id = talk.bot_id
+          AND a.chat_mail_fallback IS NOT NULL) THEN
+        RETURN NULL;
+    END IF;
+    RETURN coalesce(nullif(talk.email, ''),
+        (SELECT crmapi.list_primary(c.emails, 'email') FROM crmapi.contact c
+         WHERE c.workspace_id = chat_address.workspace
+           AND c.id = talk.contact_id));
+END
+$$;
+
+-- The answers in the chat CONVERSATION since SINCE that no mail has told of, the
+-- first 100; not those before the bound of a release. Internal.
+CREATE FUNCTION crmapi.chat_missed(workspace uuid, conversation uuid,
+                                   since timestamptz)
+    RETURNS SETOF crmapi.message
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY SELECT m.* FROM crmapi.message m
+    WHERE m.workspace_id = chat_missed.workspace
+      AND m.conversation_id = chat_missed.conversation
+      AND m.created_at >= greatest(since, (
+          SELECT b.due_before FROM crmapi.step_bound b
+          WHERE b.workspace_id = chat_missed.workspace))
+      AND m.role IN ('human', 'assistant') AND m.tool_used IS NULL
+      AND m.content <> '' AND m.to_identifier IS NULL
+      AND m.status IS DISTINCT FROM 'delivered'
+    ORDER BY m.created_at, m.id LIMIT 100;
+END
+$$;
+
+-- Add the mail with the answers IDS of CONVERSATION to ADDRESS, and the job that
+-- sends it. Its id follows from the first of them: a database that was restored makes
+-- the same. What the visitor wrote is not in it: anybody can claim an address, and
+-- would have us send him what he likes. Locks: message. Internal.
+CREATE FUNCTION crmapi.chat_mail_add(workspace uuid, conversation uuid,
+                                     ids uuid[], address text) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    mail CONSTANT uuid := (left(ids[1]::text, 24)
+        || right(md5(ids[1]::text), 12))::uuid;
+    files jsonb;
+BEGIN
+    SELECT jsonb_agg(jsonb_build_object('id', f.id, 'filename', f.filename,
+        'content_type', f.content_type, 'size', f.size, 'stored', true)
+        ORDER BY f.message_id, f.number) INTO files
+    FROM (SELECT a.*, sum(a.size) OVER (ORDER BY a.message_id, a.number) AS sum
+          FROM crmapi.attachment a
+          WHERE a.workspace_id = chat_mail_add.workspace
+            AND a.message_id = ANY (ids) AND a.stored) f
+    WHERE f.sum <= 10485760;
+    INSERT INTO crmapi.message (id, workspace_id, conversation_id, role,
+        content, content_type, status, metadata, to_identifier)
+    SELECT mail, workspace, conversation, 'system', left(string_agg(coalesce(
+            m.metadata ->> 'author' || ': ', '') || m.content, E'\n\n'
+            ORDER BY m.created_at, m.id), 65536),
+        CASE WHEN bool_and(m.content_type = 'text/markdown')
+            THEN 'text/markdown' ELSE 'text/plain' END,
+        'queued', jsonb_strip_nulls(jsonb_build_object('answers', ids,
+            'attachments', files)), address
+    FROM crmapi.message m
+    WHERE m.workspace_id = chat_mail_add.workspace AND m.id = ANY (ids);
+    UPDATE crmapi.message m SET to_identifier = address
+    WHERE m.workspace_id = chat_mail_add.workspace AND m.id = ANY (ids);
+    INSERT INTO crmapi.job (workspace_id, kind, payload)
+    VALUES (workspace, 'answer.send', jsonb_build_object('conversation_id',
+        conversation, 'message_id', mail));
+END
+$$;
+
+-- Add a mail with all answers that the visitor of the chat CONVERSATION has missed,
+-- if there are any and an address is known. Ends JOB. Locks: chat_unseen, job (lost
+-- lease: CRM01), message. For the worker.
+CREATE FUNCTION crmapi.chat_mail(workspace uuid, job bigint, owner text,
+                                 attempt integer, conversation uuid)
+    RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    talk crmapi.conversation;
+    begun timestamptz;
+    address text;
+    ids uuid[];
+BEGIN
+    SELECT u.since INTO begun FROM crmapi.chat_unseen u
+    WHERE u.workspace_id = chat_mail.workspace
+      AND u.conversation_id = chat_mail.conversation FOR UPDATE;
+    PERFORM crmapi.job_hold(workspace, job, owner, attempt);
+    IF begun IS NOT NULL THEN
+        SELECT c.* INTO talk FROM crmapi.conversation c
+        WHERE c.workspace_id = chat_mail.workspace
+          AND c.id = chat_mail.conversation;
+        address := crmapi.chat_address(workspace, talk);
+        ids := ARRAY(SELECT m.id FROM crmapi.chat_missed(workspace,
+            conversation, begun) m ORDER BY m.created_at, m.id);
+    END IF;
+    IF address IS NOT NULL AND ids <> '{}' THEN
+        PERFORM crmapi.chat_mail_add(workspace, conversation, ids, address);
+    END IF;
+    PERFORM crmapi.job_end(workspace, job, owner, attempt, 'done', NULL, NULL);
+END
+$$;
+
+-- Whether TAKEN is a mail about a chat whose visitor has seen it all meanwhile.
+-- Internal.
+CREATE FUNCTION crmapi.chat_was_seen(workspace uuid, taken crmapi.message)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN taken.role = 'system' AND NOT EXISTS (
+        SELECT FROM crmapi.chat_unseen u
+        WHERE u.workspace_id = chat_was_seen.workspace
+          AND u.conversation_id = taken.conversation_id
+          AND u.since <= taken.created_at);
+END
+$$;
+
+-- ---- adding and sending answers ----------------------------------------------
+
 -- Why CONVERSATION takes no answer with a copy to COPIES (contract 19.1, 19.2),
 -- NULL if it takes one: a sentence for the client. For the API.
 CREATE FUNCTION crmapi.answer_refusal(workspace uuid, conversation uuid,
@@ -1499,7 +1706,7 @@ $$;
 -- of {id, filename, content_type, size, data}, the last in base64. Returns the message;
 -- no row if there is no such conversation, or it takes no such answer:
 -- answer_refusal().
--- Locks: conversation. For the API.
+-- Locks: conversation, chat_unseen. For the API.
 CREATE FUNCTION crmapi.message_answer(workspace uuid, conversation uuid,
         answer uuid, role text, content text, content_type text,
         copies text[], metadata jsonb, files json)
@@ -1544,6 +1751,7 @@ BEGIN
     IF files IS NOT NULL THEN
         PERFORM crmapi.answer_files(workspace, answer, files);
     END IF;
+    PERFORM crmapi.chat_answered(workspace, talk.id, at) WHERE talk.type = 1;
     IF channel IS NOT NULL THEN
         INSERT INTO crmapi.job (workspace_id, kind, payload)
         VALUES (message_answer.workspace, 'answer.send',
@@ -1618,7 +1826,8 @@ BEGIN
     IF taken.status IS DISTINCT FROM 'queued' THEN
         RETURN;
     END IF;
-    SELECT crmapi.answer_channel(c.type) INTO channel FROM crmapi.conversation c
+    SELECT crmapi.message_channel(c.type, taken.role) INTO channel
+    FROM crmapi.conversation c
     WHERE c.workspace_id = answer_take.workspace
       AND c.id = taken.conversation_id;
     IF EXISTS (SELECT FROM unnest(taken.to_identifier::text
@@ -1644,6 +1853,10 @@ BEGIN
                     AND b.due_before > taken.created_at) THEN
         PERFORM crmapi.answer_end(workspace, answer, 'failed',
             'posted before the time that the release was given');
+        verdict := 'skipped';
+    ELSIF crmapi.chat_was_seen(workspace, taken) THEN
+        PERFORM crmapi.answer_end(workspace, answer, 'failed',
+            'the visitor has seen it in the chat');
         verdict := 'skipped';
     ELSE
         UPDATE crmapi.message m SET handed_over = true
@@ -1748,7 +1961,8 @@ BEGIN
     WHERE m.workspace_id = answer_names.workspace AND m.id = answer_names.answer
       AND EXISTS (SELECT FROM crmapi.conversation c
           WHERE c.workspace_id = answer_names.workspace
-            AND c.id = m.conversation_id AND c.type IN (4, 5));
+            AND c.id = m.conversation_id
+            AND crmapi.message_channel(c.type, m.role) = 'email');
     SELECT m.* INTO taken FROM crmapi.message m
     WHERE m.workspace_id = answer_names.workspace AND m.id = answer_names.answer;
     SELECT CASE jsonb_typeof(m.metadata -> 'references') WHEN 'array'
@@ -1758,7 +1972,8 @@ BEGIN
     WHERE m.workspace_id = answer_names.workspace
       AND m.conversation_id = taken.conversation_id
       AND m.external_id LIKE '<%@%>' AND m.id <> taken.id
-      AND m.role <> 'system' AND m.created_at <= taken.created_at
+      AND (m.role <> 'system' OR m.reply_id IS NOT NULL)
+      AND m.created_at <= taken.created_at
     ORDER BY m.created_at DESC, m.id DESC LIMIT 1;
     UPDATE crmapi.message m SET metadata = m.metadata
         || jsonb_build_object('references', refs)

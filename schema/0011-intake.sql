@@ -6,7 +6,8 @@
 --
 -- Locks: the token's row (skipped if it is locked), intake_event in the order
 -- of event ids, the advisory locks of all participants in the order of their
--- numbers; then for each event contact, conversation, enrollment; then agent.
+-- numbers; then for each event contact, conversation, chat_unseen, enrollment;
+-- then agent.
 --
 -- A source that has verified its participant says so. Otherwise the event is a
 -- claim: whoever fills in a form may enter any address. A claim may find a
@@ -250,7 +251,8 @@ BEGIN
         WHERE m.workspace_id = workspace
           AND (m.external_id = ANY (item.refs) OR m.id = item.answer_id)
           AND m.conversation_id = talk.id
-          AND m.role IN ('assistant', 'human')) THEN talk.contact_id END;
+          AND (m.role IN ('assistant', 'human') OR m.reply_id IS NOT NULL))
+        THEN talk.contact_id END;
 END
 $$;
 
@@ -546,7 +548,7 @@ END
 $$;
 
 -- Update CONVERSATION for ITEM of the time AT from the contact PERSON. SAYS:
--- it has a message. Locks: conversation. Internal.
+-- it has a message. Locks: conversation, chat_unseen. Internal.
 CREATE FUNCTION crmapi.intake_update_conversation(workspace uuid,
         conversation uuid, person uuid, item crmapi.intake_item,
         says boolean, at timestamptz)
@@ -581,6 +583,11 @@ BEGIN
         audio_url = coalesce(item.audio_url, c.audio_url)
     WHERE c.workspace_id = workspace
       AND c.id = conversation;
+    IF says AND item.tool_used IS NULL AND coalesce(item.role, CASE
+            WHEN item.outbound THEN 'assistant' END) IN ('human', 'assistant')
+    THEN
+        PERFORM crmapi.chat_answered(workspace, conversation, at);
+    END IF;
 END
 $$;
 

@@ -1032,6 +1032,8 @@ subtest "deleting a workspace takes all of it" => sub {
         number => 1, bytes => "x"));
     sql($db, row("original", %{$s->{in}}, message_id => $said, number => 1,
         created_at => "now", bytes => "x"));
+    sql($db, row("chat_unseen", %{$s->{in}}, since => "now",
+        conversation_id => $talk));
     sql($db, row("message_html", %{$s->{in}}, message_id => $said,
         html => "x"));
     sql($db, row("intake_event", %{$s->{in}}, event_id => "e"));

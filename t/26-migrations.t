@@ -59,7 +59,8 @@ for my $space (["p", "pro"], ["s", "standard"], ["f", "free"]) {
     my %own = (%in, bot_id => id("agent-$key"));
     row(agent => %in, id => $own{bot_id}, name => "Ada", slug => "ada",
         agent_email => "ada-$key\@crm.example", agent_phone => "+4930" . ord $key,
-        enabled_event_type_ids => "{a,b}", chat_origins => "{*}", %made);
+        enabled_event_type_ids => "{a,b}", chat_origins => "{*}",
+        chat_mail_fallback => 5, %made);
     row(pipeline => %own, id => id("pipe-$key"), name => "Sales", %kept);
     row(pipeline_stage => %own, id => id("stage-$key"), name => "New",
         pipeline_id => id("pipe-$key"), order_index => 3, %kept);
@@ -94,6 +95,8 @@ for my $space (["p", "pro"], ["s", "standard"], ["f", "free"]) {
         row(message => %in, id => id("message-$key-$n"), role => "user",
             conversation_id => id("talk-$key-$n"), content => "Hello",
             tool_arguments => '{"a": 1}', external_id => "e$n", %made);
+        row(chat_unseen => %in, conversation_id => id("talk-$key-$n"),
+            since => $then);
         row(form => %own, id => id("form-$key-$n"), name => "F$n", %kept);
         row(submission => %in, id => id("submission-$key-$n"),
             form_id => id("form-$key-$n"), is_internal => "false",

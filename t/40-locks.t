@@ -127,6 +127,11 @@ my %STATE = (
         . " WHERE workspace_id = 'W';",
     handed => "$approved UPDATE crmapi.message SET status = 'sent', handed_over ="
         . " true, role = 'human' WHERE workspace_id = 'W';",
+    chatting => "$approved UPDATE crmapi.agent SET chat_mail_fallback = 5 WHERE"
+        . " workspace_id = 'W'; UPDATE crmapi.conversation SET visitor_id = 'v',"
+        . " email = 'a\@x.example' WHERE workspace_id = 'W'; UPDATE crmapi.message"
+        . " SET role = 'human', content = 'c' WHERE workspace_id = 'W';"
+        . " INSERT INTO crmapi.chat_unseen VALUES ('W', '$ID', $ago);",
     held => "INSERT INTO crmapi.workspace_hold (workspace_id, reason)"
         . " VALUES ('W', 'r');",
     apart => "DELETE FROM crmapi.activity WHERE workspace_id = 'W';"
@@ -298,6 +303,8 @@ my %LOCK = (
     contact_change => $row->("contact_change", "id = id"),
     conversation => $row->("conversation", "archived = true, active = false"),
     message => $row->("message", "status = 'read'"),
+    chat_unseen => $row->("chat_unseen", "since = since - interval '1 s'",
+        "true"),
     agent => $row->("agent", "number_of_conversations ="
         . " number_of_conversations + 1"),
     endpoint => $row->("webhook_endpoint", "disabled_at = now()"),
@@ -427,7 +434,14 @@ my %CALL = (
     step_talk => ["mailing", "SELECT crmapi.step_talk('W', '$ID', '$ID')",
         { "a contact's advisory one" => "a contact",
         conversation => "open conversation" }],
-    message_answer => ["answering", "SELECT t.status FROM crmapi.message_answer("
+    chat_answered => ["chatting", "SELECT crmapi.chat_answered('W', '$ID',"
+        . " crmapi.now_ms())"],
+    chat_seen => ["chatting", "SELECT crmapi.chat_seen('W', '{$ID}', now(),"
+        . " '$ID3')"],
+    chat_mail_add => ["chatting", "SELECT crmapi.chat_mail_add('W', '$ID',"
+        . " '{$ID}', 'a\@x.example')"],
+    chat_mail => ["chatting", "SELECT crmapi.chat_mail($LEASE, '$ID')"],
+    message_answer => ["chatting", "SELECT t.status FROM crmapi.message_answer("
         . "'W', '$ID', '$ID2', 'human', 'c', 'text/plain', NULL, '{}',"
         . " NULL) t"],
     answer_take => ["answering", "SELECT t.verdict FROM crmapi.answer_take($LEASE,"
@@ -475,9 +489,10 @@ my %CALL = (
     intake_open => ["generating", "SELECT (crmapi.intake_open('W', '$ID', '$ID',"
         . $ITEM->('{"channel": 1}') . ")).id",
         { "the visitor's or contact's advisory lock" => "a contact" }],
-    intake_update_conversation => ["generating", "SELECT"
+    intake_update_conversation => ["chatting", "SELECT"
         . " crmapi.intake_update_conversation('W', '$ID', '$ID', "
-        . $ITEM->('{"content": "c"}') . ", true, now())"],
+        . $ITEM->('{"content": "c", "role": "human"}')
+        . ", true, crmapi.now_ms())"],
     intake_status => ["generating", "SELECT crmapi.intake_status('W', "
         . $ITEM->('{"status": "delivered", "external_id": "m"}') . ")"],
     intake_replied => ["approved", "SELECT crmapi.intake_replied('W', '$ID',"

@@ -84,6 +84,9 @@ sub fill {
         {})->data->{visitor};
     status_is($httpd->client->post("/crmapi/intake/v1/chat/$chat/messages",
         { id => "m1", content => "Ahoy" }, key => $visitor), 201, "a chat");
+    status_is($c->post("/api/v1/conversations/" . sql($here, "SELECT"
+        . " conversation_id FROM crmapi.message WHERE content = 'Ahoy'")
+        . "/messages", { content => "Aye" }), 201, "and its answer");
     my $sales = "sales-$$\@crm.example";
     change($w, "agent", $w->agent, agent_email => $sales);
     crmapictl_ok($here, { stdin => "From: m\@dump.example\nTo: $sales\n"

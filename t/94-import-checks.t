@@ -84,6 +84,7 @@ sub agent {
         agent_phone => "+49301" . int(1e7 + rand 8e7),
         email_outbound_email => word() . int(rand 1e9) . "\@x.example",
         chat_avatar_image_url => "https://x.example/a.png",
+        chat_mail_fallback => 1 + int(rand 10080),
         chat_origins => ["https://x.example", "*"] };
 }
 
@@ -144,6 +145,7 @@ my %mistakes = (
         ["/agent_phone", "+49 30 9018 ext. 2"], ["/agent_phone", "+123"],
         ["/email_outbound_email", "x"], ["/chat_origins/0", "x.example"],
         ["/chat_origins/1", "https://x.example/page"],
+        (map { ["/chat_mail_fallback", $_] } 0, -5, 10081, 1.5, "5", 1e12),
         ["/chat_avatar_image_url", "a.png"], ["/agnet_email", "a\@x.example"]]);
 
 # Return the object of DOCUMENT that has the member of POINTER, and its name.

@@ -47,6 +47,7 @@ sub samples {
     return ($1, "x" . $1) if $value =~ /^`(\w+)`/;
     my %sample = (
         number => [99999999.25, 1e15], integer => [2147483647, -1],
+        "integer, 1 to 10080" => [10080, 10081],
         "number, -1 to 1" => [-0.5, -1.0001],
         boolean => [JSON::PP::true, "true"],
         time => ["2026-11-21T01:59:27.552Z", "yesterday"],

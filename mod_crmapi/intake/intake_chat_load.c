@@ -39,7 +39,9 @@
 /* Conversations are found by the visitor's id only, never by an address, which
  * anybody can claim. */
 static const char conversations_sql[] =
-    "SELECT c.id, c.active AND c.archived IS NOT TRUE AND c.thread IS NULL"
+    "SELECT c.id, c.active AND c.archived IS NOT TRUE AND c.thread IS NULL,"
+    " (SELECT " MS("u.since") " FROM crmapi.chat_unseen u"
+    "  WHERE u.workspace_id = $1::uuid AND u.conversation_id = c.id)"
     " FROM crmapi.conversation c"
     " WHERE c.workspace_id = $1::uuid AND c.visitor_id = $2::text"
     " AND c.bot_id = $3::uuid AND c.type = 1 AND NOT c.internal"
@@ -116,6 +118,12 @@ crm_error_t *crm_chat_conversations(crm_chat_conversations_t *list,
         if (!list->open && *PQgetvalue(result, i, 1) == 't') {
             list->open = list->ids[i];
         }
+        if (!PQgetisnull(result, i, 2)) {
+            apr_int64_t since = apr_atoi64(PQgetvalue(result, i, 2));
+
+            list->unseen = list->unseen && list->unseen < since
+                           ? list->unseen : since;
+        }
     }
     list->array = array_of(list->ids, list->count, chat->call->pool);
     return NULL;
@@ -178,6 +186,26 @@ crm_error_t *crm_chat_message(PGresult **message_p, crm_chat_t *chat,
     values[0] = chat->workspace_id;
     values[1] = id;
     return crm_call_run(message_p, chat->call, message_sql, 2, values);
+}
+
+crm_error_t *crm_chat_seen(crm_chat_t *chat,
+                           const crm_chat_conversations_t *list,
+                           const crm_chat_cursor_t *cursor)
+{
+    const char *values[4];
+    PGresult *result;
+
+    if (!list->unseen || cursor->ms < list->unseen) {
+        return NULL;
+    }
+    values[0] = chat->workspace_id;
+    values[1] = list->array;
+    values[2] = apr_psprintf(chat->call->pool, "%" APR_INT64_T_FMT,
+                             cursor->ms);
+    values[3] = cursor->id;
+    return crm_call_run(&result, chat->call, "SELECT crmapi.chat_seen($1::uuid,"
+                        " $2::uuid[], timestamptz 'epoch' + $3::bigint"
+                        " * interval '1 millisecond', $4::uuid)", 4, values);
 }
 
 /* ---- writing ------------------------------------------------------------- */

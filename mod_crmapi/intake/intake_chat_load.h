@@ -15,6 +15,8 @@ typedef struct crm_chat_conversations_t {
     const char *ids[CRM_CHAT_CONVERSATIONS_MAX];
     const char *array;          /* IDS as a bind of uuid[] */
     const char *open;           /* the open one, or NULL */
+    apr_int64_t unseen;         /* since when there are answers that no page has
+                                   confirmed, in milliseconds, or 0 */
 } crm_chat_conversations_t;
 
 /* Set *LIST to the conversations of CHAT's visitor. */
@@ -27,6 +29,12 @@ crm_error_t *crm_chat_conversations(crm_chat_conversations_t *list,
 crm_error_t *crm_chat_after(PGresult **messages_p, crm_chat_cursor_t *cursor,
                             crm_chat_t *chat,
                             const crm_chat_conversations_t *list);
+
+/* Record that a page of CHAT's visitor has shown the messages of LIST up to
+ * CURSOR. */
+crm_error_t *crm_chat_seen(crm_chat_t *chat,
+                           const crm_chat_conversations_t *list,
+                           const crm_chat_cursor_t *cursor);
 
 /* Set *MESSAGES_P to the last 50 messages of LIST's open conversation and
  * *CURSOR to the end of all conversations in LIST. */

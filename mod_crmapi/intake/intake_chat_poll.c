@@ -153,7 +153,8 @@ static void watch(poll_t *poll, const char *name)
 }
 
 /* Query new messages. The notifier's counts are read before the query, so that
- * no message is missed. */
+ * no message is missed. If there are none, the page has shown all before the
+ * cursor. */
 static crm_error_t *query_messages(poll_t *poll)
 {
     poll->count = 0;
@@ -162,8 +163,10 @@ static crm_error_t *query_messages(poll_t *poll)
     for (int i = 0; i < poll->conversations.count; i++) {
         watch(poll, poll->conversations.ids[i]);
     }
-    return crm_chat_after(&poll->messages, &poll->cursor, poll->chat,
-                          &poll->conversations);
+    CRM_ERR(crm_chat_after(&poll->messages, &poll->cursor, poll->chat,
+                           &poll->conversations));
+    return PQntuples(poll->messages) ? NULL
+           : crm_chat_seen(poll->chat, &poll->conversations, &poll->cursor);
 }
 
 /* Sleep until a notification, QUERY_INTERVAL or the timeout. Return 0 if the

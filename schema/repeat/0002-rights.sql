@@ -32,6 +32,7 @@ WITH relation (name, api, worker) AS (VALUES
         ' UPDATE (last_used_at)', ''),
     ('attachment', 'SELECT', 'SELECT, INSERT'),
     ('attachment_piece', 'SELECT', 'SELECT, INSERT'),
+    ('chat_unseen', 'SELECT', ''),
     ('company', 'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
     ('contact', 'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
     ('contact_merged', 'SELECT', 'SELECT'),
@@ -87,7 +88,7 @@ citus (name, api, worker) AS (VALUES    -- instead, if the database has them
     ('event_home', 'SELECT', 'SELECT'),
     ('live_key', 'SELECT', '')),
 function (who, names) AS (VALUES
-    ('crmapi_api', 'answer_refusal message_answer event_end event_end_at intake_key_find key_look_up'
+    ('crmapi_api', 'answer_refusal chat_seen message_answer event_end event_end_at intake_key_find key_look_up'
         ' key_roll review_act review_digest review_times token_sign_page'
         ' token_signed suppression_add contact_merge'
         ' key_may contact_last_contacted_at contact_suppressed_of'),
@@ -97,7 +98,7 @@ function (who, names) AS (VALUES
         ' job_claim job_end job_hold job_poll job_reap job_return job_where'
         ' mark_behind mark_next original_trim past_add step_failed mail_named step_names'
         ' step_refused step_sent step_take'
-        ' answer_channel answer_take answer_sent answer_failed answer_refused answer_names'
+        ' answer_channel message_channel chat_mail answer_take answer_sent answer_failed answer_refused answer_names'
         ' step_wait token_sign_link upkeep_begin webhook_attempted webhook_body'
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),
     ('crmapi_api crmapi_worker', 'contact_erase contact_replied contact_suppressed enrollment_approve'

@@ -13,6 +13,7 @@ const crmd_kind_t crmd_kinds[] = {
     {"sequence.generate", crmd_sequence_generate, crmd_sequence_give_up},
     {"sequence.step", crmd_step_send, crmd_sequence_give_up},
     {"answer.send", crmd_answer_send, crmd_answer_give_up},
+    {"answer.chat", crmd_answer_chat, NULL},
     {"sequence.review", crmd_review_mail, NULL},
     {"sequence.erase", crmd_erase_contact, NULL},
     {"webhook.deliver", crmd_webhook_deliver, NULL},

@@ -9,7 +9,7 @@ static const crmd_source_t answers = {
     .word = "answer", .group_member = "conversation_id",
     .id_member = "message_id", .part_member = "message_id",
     .gone = "it has ended, or an address is suppressed", .subject_whole = 1,
-    .read = "SELECT crmapi.answer_channel(c.type), m.to_identifier,"
+    .read = "SELECT crmapi.message_channel(c.type, m.role), m.to_identifier,"
     " coalesce(m.metadata ->> 'subject', CASE WHEN c.subject ~* '^re:'"
     " THEN c.subject ELSE 'Re: ' || coalesce(nullif(c.subject, ''), a.name)"
     " END), m.content, NULL,"
@@ -35,8 +35,11 @@ static const crmd_source_t answers = {
     " 'base64'), chr(10), '')"
     " FROM crmapi.attachment_piece p WHERE p.workspace_id = $1::uuid"
     " AND p.attachment_id = a.id), '') FROM crmapi.attachment a"
-    " WHERE a.workspace_id = $1::uuid AND a.message_id = $2::uuid AND a.stored"
-    " ORDER BY a.number",
+    " WHERE a.workspace_id = $1::uuid AND a.stored AND a.id IN ("
+    "SELECT (f.one ->> 'id')::uuid FROM crmapi.message m,"
+    " jsonb_array_elements(m.metadata -> 'attachments') f(one)"
+    " WHERE m.workspace_id = $1::uuid AND m.id = $2::uuid)"
+    " ORDER BY a.message_id, a.number",
     .take = CRMD_TAKE("answer_take", "answer_names"),
     .sent = "SELECT crmapi.answer_sent(" CRMD_LEASE ","
     " coalesce($7::timestamptz, statement_timestamp()), $8::text)",
@@ -48,6 +51,19 @@ static const crmd_source_t answers = {
 crm_error_t *crmd_answer_send(crmd_work_t *work)
 {
     return crmd_send(work, &answers);
+}
+
+crm_error_t *crmd_answer_chat(crmd_work_t *work)
+{
+    const char *values[5];
+    PGresult *result;
+
+    crmd_lease_values(values, work);
+    values[4] = crmd_payload(work, "conversation_id");
+    work->end = CRMD_ENDED;
+    return crmd_query(&result, work, "SELECT crmapi.chat_mail($1::uuid,"
+                      " $2::bigint, $3::text, $4::integer, $5::uuid)", 5,
+                      values);
 }
 
 crm_error_t *crmd_answer_give_up(crmd_work_t *work)

@@ -5,6 +5,9 @@
 
 #include "crmapid_job.h"
 
+/* Handler of "answer.chat": make a mail of what a chat's visitor has missed. */
+crm_error_t *crmd_answer_chat(crmd_work_t *work);
+
 /* Handler of "answer.send": send an answer (contract 19.2). */
 crm_error_t *crmd_answer_send(crmd_work_t *work);
 
