@@ -36,6 +36,12 @@ CREATE TABLE crmapi.workspace (
     -- that its mails may be from, as A-labels; null: as the site says
     sender_domains text[] COLLATE "C"
         CHECK (cardinality(sender_domains) BETWEEN 1 AND 100),
+    -- after how many days upkeep deletes them (contract 14.5); null: it does not
+    retention_conversations integer
+        CHECK (retention_conversations BETWEEN 1 AND 36500),
+    retention_submissions integer
+        CHECK (retention_submissions BETWEEN 1 AND 36500),
+    retention_events integer CHECK (retention_events BETWEEN 1 AND 36500),
     CONSTRAINT workspace_limits
         CHECK (read_limit BETWEEN 1 AND 1000000
                AND write_limit BETWEEN 1 AND 1000000)

@@ -238,6 +238,32 @@ BEGIN
 END
 $$;
 
+-- Delete the events IDS of WORKSPACE and move the beginning of its log. Returns how
+-- many. Locks: event, skipping locked ones; delivery, attempt; feed. Internal.
+CREATE FUNCTION crmapi.event_drop(workspace uuid, ids uuid[]) RETURNS integer
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    gone uuid[];
+    last uuid;
+BEGIN
+    WITH gone AS (
+        DELETE FROM crmapi.event v
+        WHERE v.workspace_id = event_drop.workspace AND v.id = ANY (ARRAY(
+            SELECT o.id FROM crmapi.event o
+            WHERE o.workspace_id = event_drop.workspace AND o.id = ANY (ids)
+            FOR UPDATE SKIP LOCKED))
+        RETURNING v.id)
+    SELECT array_agg(g.id ORDER BY g.id DESC) INTO gone FROM gone g;
+    -- earlier versions had ids that were random
+    last := (SELECT g.id FROM unnest(gone) g(id)
+             WHERE substr(g.id::text, 15, 1) = '8'
+             ORDER BY g.id DESC LIMIT 1);
+    UPDATE crmapi.event_feed f SET since = last
+    WHERE f.workspace_id = event_drop.workspace AND f.since < last;
+    RETURN coalesce(cardinality(gone), 0);
+END
+$$;
+
 -- Delete events from before BEFORE, of the BATCH that are found first, but for
 -- those with a pending delivery, and move the beginnings of logs. Returns how
 -- many. Locks: event, skipping locked ones; delivery, attempt; feed. For the
@@ -250,8 +276,6 @@ AS $$
 DECLARE
     workspace uuid;
     ids uuid[];
-    gone uuid[];
-    last uuid;
     done bigint := 0;
 BEGIN
     FOR workspace, ids IN
@@ -264,22 +288,197 @@ BEGIN
             LIMIT batch) f
         GROUP BY f.workspace_id
     LOOP
-        WITH gone AS (
-            DELETE FROM crmapi.event v
-            WHERE v.workspace_id = workspace AND v.id = ANY (ARRAY(
-                SELECT o.id FROM crmapi.event o
-                WHERE o.workspace_id = workspace AND o.id = ANY (ids)
-                FOR UPDATE SKIP LOCKED))
-            RETURNING v.id)
-        SELECT array_agg(g.id ORDER BY g.id DESC) INTO gone FROM gone g;
-        done := done + coalesce(cardinality(gone), 0);
-        -- earlier versions had ids that were random
-        last := (SELECT g.id FROM unnest(gone) g(id)
-                 WHERE substr(g.id::text, 15, 1) = '8'
-                 ORDER BY g.id DESC LIMIT 1);
-        UPDATE crmapi.event_feed f SET since = last
-        WHERE f.workspace_id = workspace AND f.since < last;
+        done := done + crmapi.event_drop(workspace, ids);
     END LOOP;
     RETURN done;
+END
+$$;
+
+-- ---- retention (contract 14.5) -----------------------------------------------
+-- Each function deletes a few rows of a workspace that has a number of days for them,
+-- and nothing otherwise: what a caller may say is the moment.
+
+-- When rows of WORKSPACE are too old that it keeps for DAYS at MOMENT (null: now).
+-- Internal.
+CREATE FUNCTION crmapi.retention_bound(moment timestamptz, days integer)
+    RETURNS timestamptz
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    RETURN coalesce(moment, now()) - days * interval '1 day';
+
+-- Delete the conversation TALK of WORKSPACE if nothing has happened in it since
+-- BEFORE: its messages with their files, but no more than N, and itself, if that were
+-- all. Returns how many rows. Locks: conversation, skipping locked ones. Internal.
+CREATE FUNCTION crmapi.retention_talk(workspace uuid, talk uuid,
+                                      before timestamptz, n integer)
+    RETURNS integer
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    gone integer;
+BEGIN
+    PERFORM FROM crmapi.conversation c
+    WHERE c.workspace_id = retention_talk.workspace
+      AND c.id = retention_talk.talk
+      AND crmapi.conversation_last_activity(c.last_active_at, c.last_message_at,
+          c.activated_at, c.created_at) < before
+    FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    DELETE FROM crmapi.message d
+    WHERE d.workspace_id = retention_talk.workspace AND d.id = ANY (ARRAY(
+        SELECT m.id FROM crmapi.message m
+        WHERE m.workspace_id = retention_talk.workspace
+          AND m.conversation_id = retention_talk.talk
+        ORDER BY m.created_at, m.id LIMIT n));
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    IF gone < n THEN
+        DELETE FROM crmapi.conversation c
+        WHERE c.workspace_id = retention_talk.workspace
+          AND c.id = retention_talk.talk;
+        gone := gone + 1;
+    END IF;
+    RETURN gone;
+END
+$$;
+
+-- Delete conversations of WORKSPACE that are too old at MOMENT (null: now), about N
+-- rows with their messages, of the 1,000 that were created first after AFTER and
+-- AFTER_ID. Returns how many rows, and where to go on, null at the end: conversations
+-- that are old and not idle are read once. Locks: conversation, skipping locked ones.
+-- For the worker.
+CREATE FUNCTION crmapi.retention_conversations(workspace uuid,
+        moment timestamptz, after timestamptz, after_id uuid, n integer,
+        OUT gone integer, OUT next timestamptz, OUT next_id uuid)
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    before CONSTANT timestamptz := (
+        SELECT crmapi.retention_bound(moment, w.retention_conversations)
+        FROM crmapi.workspace w
+        WHERE w.id = retention_conversations.workspace);
+    talk record;
+    seen integer := 0;
+    is_full boolean := false;
+BEGIN
+    gone := 0;
+    FOR talk IN
+        SELECT c.id, c.created_at, crmapi.conversation_last_activity(
+            c.last_active_at, c.last_message_at, c.activated_at,
+            c.created_at) < before AS is_old
+        FROM crmapi.conversation c
+        WHERE c.workspace_id = retention_conversations.workspace
+          AND (c.created_at, c.id) > (after, after_id)
+          AND c.created_at < before
+        ORDER BY c.created_at, c.id LIMIT 1000
+    LOOP
+        IF talk.is_old THEN
+            gone := gone + crmapi.retention_talk(workspace, talk.id, before,
+                                                 n - gone);
+        END IF;
+        is_full := gone >= n;
+        EXIT WHEN is_full;          -- some of its messages may be left
+        seen := seen + 1;
+        next := talk.created_at;
+        next_id := talk.id;
+    END LOOP;
+    IF NOT is_full AND seen < 1000 THEN
+        next := NULL;
+        next_id := NULL;
+    ELSIF next IS NULL THEN
+        next := after;
+        next_id := after_id;
+    END IF;
+END
+$$;
+
+-- Delete the oldest submissions of WORKSPACE, at most N, that are too old at MOMENT
+-- (null: now). Returns how many. Locks: submission, skipping locked ones. For the
+-- worker.
+CREATE FUNCTION crmapi.retention_submissions(workspace uuid,
+        moment timestamptz, n integer) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    before CONSTANT timestamptz := (
+        SELECT crmapi.retention_bound(moment, w.retention_submissions)
+        FROM crmapi.workspace w WHERE w.id = retention_submissions.workspace);
+    gone integer;
+BEGIN
+    DELETE FROM crmapi.submission d
+    WHERE d.workspace_id = retention_submissions.workspace
+      AND d.id = ANY (ARRAY(
+        SELECT s.id FROM crmapi.submission s
+        WHERE s.workspace_id = retention_submissions.workspace
+          AND s.submitted_at < before
+        ORDER BY s.submitted_at, s.id LIMIT n FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS gone = ROW_COUNT;
+    RETURN gone;
+END
+$$;
+
+-- Delete the first events of WORKSPACE, at most N, that are too old at MOMENT (null:
+-- now), but for those with a pending delivery, and move the beginning of its log.
+-- Returns how many. Events are in the order of their ids, so none is read behind
+-- those. Locks: event, skipping locked ones; delivery, attempt; feed. For the worker.
+CREATE FUNCTION crmapi.retention_events(workspace uuid, moment timestamptz,
+                                        n integer) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    before CONSTANT timestamptz := (
+        SELECT crmapi.retention_bound(moment, w.retention_events)
+        FROM crmapi.workspace w WHERE w.id = retention_events.workspace);
+    ids uuid[];
+BEGIN
+    ids := ARRAY(
+        SELECT f.id FROM (
+            SELECT v.id, v.created_at FROM crmapi.event v
+            WHERE v.workspace_id = retention_events.workspace AND NOT EXISTS (
+                SELECT FROM crmapi.webhook_delivery d
+                WHERE d.workspace_id = retention_events.workspace
+                  AND d.event_id = v.id AND d.status = 'pending')
+            ORDER BY v.id LIMIT n) f
+        WHERE f.created_at < before);
+    RETURN crmapi.event_drop(workspace, ids);
+END
+$$;
+
+-- How many rows of WORKSPACE are too old now if it keeps conversations, submissions
+-- and events for these days (null: for ever). For the owner.
+CREATE FUNCTION crmapi.retention_count(workspace uuid, conversations integer,
+        submissions integer, events integer)
+    RETURNS TABLE (of text, n bigint)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    before timestamptz := crmapi.retention_bound(NULL, conversations);
+BEGIN
+    RETURN QUERY
+    WITH talk AS MATERIALIZED (
+        SELECT c.id FROM crmapi.conversation c
+        WHERE c.workspace_id = retention_count.workspace
+          AND c.created_at < before AND crmapi.conversation_last_activity(
+              c.last_active_at, c.last_message_at, c.activated_at,
+              c.created_at) < before),
+    said AS MATERIALIZED (
+        SELECT m.id FROM talk t JOIN crmapi.message m
+            ON m.workspace_id = retention_count.workspace
+            AND m.conversation_id = t.id)
+    SELECT 'conversation', count(*) FROM talk
+    UNION ALL SELECT 'message', count(*) FROM said
+    UNION ALL
+    SELECT 'attachment', count(*) FROM said s JOIN crmapi.attachment a
+        ON a.workspace_id = retention_count.workspace AND a.message_id = s.id
+    UNION ALL
+    SELECT 'submission', count(*) FROM crmapi.submission s
+    WHERE s.workspace_id = retention_count.workspace
+      AND s.submitted_at < crmapi.retention_bound(NULL, submissions)
+    UNION ALL
+    SELECT 'event', count(*) FROM crmapi.event v
+    WHERE v.workspace_id = retention_count.workspace
+      AND v.created_at < crmapi.retention_bound(NULL, events)
+      AND NOT EXISTS (
+          SELECT FROM crmapi.webhook_delivery d
+          WHERE d.workspace_id = retention_count.workspace
+            AND d.event_id = v.id AND d.status = 'pending');
 END
 $$;

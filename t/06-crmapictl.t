@@ -78,7 +78,9 @@ subtest "workspaces" => sub {
         plan => "standard", events => "off", currency => undef, time_zone => "UTC",
         sender_domains => undef, held_at => undef,
         held_reason => undef, read_limit => undef,
-        write_limit => undef }, "shown by id, with the default plan");
+        write_limit => undef, retention_conversations => undef,
+        retention_submissions => undef, retention_events => undef },
+        "shown by id, with the default plan");
     is(asked($db, "workspace", "show", "caf-nal")->{id}, $id, "by slug");
     is(asked($db, "workspace", "show", uc $id)->{id}, $id,
         "an id is one in capitals, too");

@@ -184,6 +184,8 @@ tries("job retry", [$job], how => "writes", bare => 1);
 tries("workspace show", [$mine->id], how => "reads", named => 1);
 tries("workspace set", [$mine->id, "--name", "Me"], how => "writes",
     named => 1);
+tries("workspace retention", [$mine->id, "--retention-events", 1],
+    how => "reads", named => 1);
 tries("workspace hold", [$mine->id], how => "writes", named => 1);
 tries("workspace release", [$mine->id], how => "writes", named => 1);
 tries("workspace dump", [$mine->id], how => "reads", named => 1);

@@ -140,7 +140,12 @@ my %STATE = (
     alone => "UPDATE crmapi.contact SET company_id = NULL WHERE workspace_id ="
         . " 'W'; UPDATE crmapi.activity SET company_id = NULL WHERE workspace_id"
         . " = 'W'; $approved",
-    old => "UPDATE crmapi.conversation SET created_at = $ago, activated_at ="
+    old => "UPDATE crmapi.workspace SET retention_conversations = 10,"
+        . " retention_submissions = 10, retention_events = 10 WHERE id = 'W';"
+        . " INSERT INTO crmapi.form (id, workspace_id, bot_id, name) VALUES"
+        . " ('$ID', 'W', '$ID', 'F'); INSERT INTO crmapi.submission (id,"
+        . " workspace_id, form_id, submitted_at) VALUES ('$ID', 'W', '$ID', $ago);"
+        . " UPDATE crmapi.conversation SET created_at = $ago, activated_at ="
         . " $ago, last_active_at = $ago WHERE workspace_id = 'W';"
         . " INSERT INTO crmapi.original VALUES ('W', '$ID', 1, $ago, 'x');"
         . " INSERT INTO crmapi.audit VALUES ('W', '$ID', $ago, 'system', 'a', 'l',"
@@ -314,6 +319,7 @@ my %LOCK = (
     event => $row->("event", "body = 'other'"),
     feed => $row->("event_feed", "types = '{message.created}'", "true"),
     intake_event => $row->("intake_event", "result = '{}'", "event_id = 'e'"),
+    submission => $row->("submission", "is_internal = true"),
     audit => $row->("audit", "action = 'other'", "true"),
     original => $row->("original", "bytes = 'other'", "true"),
     HTML => $row->("message_html", "html = 'other'", "true"),
@@ -520,6 +526,14 @@ my %CALL = (
     intake_trim => ["old", "SELECT crmapi.intake_trim(now() - interval '30 days',"
         . " 10)", { event => "intake_event" }],
     audit_trim => ["old", "SELECT crmapi.audit_trim(now(), 10)"],
+    event_drop => ["old", "SELECT crmapi.event_drop('W', ARRAY['$ID']::uuid[])"],
+    retention_talk => ["old", "SELECT crmapi.retention_talk('W', '$ID', now()"
+        . " - interval '10 days', 10)"],
+    retention_conversations => ["old", "SELECT r.gone FROM"
+        . " crmapi.retention_conversations('W', NULL, '-infinity', '$ID', 10) r"],
+    retention_submissions => ["old", "SELECT crmapi.retention_submissions('W',"
+        . " NULL, 10)"],
+    retention_events => ["old", "SELECT crmapi.retention_events('W', NULL, 10)"],
     original_trim => ["old", "SELECT crmapi.original_trim(now() - interval"
         . " '30 days', 10)"],
     idempotency_trim => ["old", "SELECT crmapi.idempotency_trim(10)"],

@@ -82,6 +82,8 @@
 #define SKIP CTL_BIT(CTL_SKIP_DUE_BEFORE)
 #define PERMITS (CTL_BIT(CTL_API) | CTL_BIT(CTL_SEQUENCES))
 #define LIMITS (CTL_BIT(CTL_READ_LIMIT) | CTL_BIT(CTL_WRITE_LIMIT))
+#define RETENTION (CTL_BIT(CTL_RETENTION_CONVERSATIONS) \
+    | CTL_BIT(CTL_RETENTION_SUBMISSIONS) | CTL_BIT(CTL_RETENTION_EVENTS))
 #define TERMS (LIMITS | CTL_BIT(CTL_EXPIRES) | CTL_BIT(CTL_ADDRESS))
 
 const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
@@ -174,6 +176,14 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "only these objects, separated by commas: agent,form"},
     [CTL_SENDER_DOMAINS] = {"sender-domains", "LIST",
         "domains that mails may be from, separated by commas, or none"},
+    [CTL_RETENTION_CONVERSATIONS] = {"retention-conversations", "DAYS",
+        "delete conversations with messages and attachments after DAYS without"
+        " activity, or never"},
+    [CTL_RETENTION_SUBMISSIONS] = {"retention-submissions", "DAYS",
+        "delete submissions of forms after DAYS, or never"},
+    [CTL_RETENTION_EVENTS] = {"retention-events", "DAYS",
+        "delete events after DAYS, or never: when crmapid's keep_deliveries is"
+        " over"},
     [CTL_FROM] = {"from", "TIME", "from this time on: 2027-01-31"},
     [CTL_TO] = {"to", "TIME", "up to this time: 2027-01-31T12:00:00Z"},
     [CTL_DRY_RUN] = {"dry-run", NULL, "change nothing; print what would be"},
@@ -226,9 +236,9 @@ const ctl_command_t ctl_commands[] = {
      "print one workspace", ctl_workspace_show},
     {"workspace", "set", "W", 1, CTL_RECORDS, NAME | PLAN | EVENTS | LIMITS
      | CTL_BIT(CTL_CURRENCY) | CTL_BIT(CTL_TIME_ZONE)
-     | CTL_BIT(CTL_SENDER_DOMAINS),
-     "change a workspace's name, plan, limits, currency, time zone or sender"
-     " domains, or turn GET /events on or off",
+     | CTL_BIT(CTL_SENDER_DOMAINS) | RETENTION,
+     "change a workspace's name, plan, limits, currency, time zone, sender"
+     " domains or retention, or turn GET /events on or off",
      ctl_workspace_set},
     {"workspace", "hold", "W", 1, CTL_CHANGES, REASON,
      "hold a workspace: no step, webhook or mail is sent until release",
@@ -246,6 +256,10 @@ const ctl_command_t ctl_commands[] = {
      CTL_BIT(CTL_AS) | SLUG | CTL_LONG,
      "make a workspace from a dump in FILE or stdin; hold it until release",
      ctl_workspace_restore},
+    {"workspace", "retention", "W", 1, 0, RETENTION | CTL_LONG,
+     "print how much would be deleted now by the workspace's retention, or by"
+     " this one",
+     ctl_workspace_retention},
     {"key", "create", NULL, 0, WORKSPACE | NAME | SCOPES | CTL_CHANGES,
      KEY_PREFIX | TERMS,
      "create an API key and print it; it cannot be shown again",

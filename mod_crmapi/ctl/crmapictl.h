@@ -59,6 +59,9 @@ typedef enum ctl_option_t {
     CTL_OBJECT,
     CTL_FROM,
     CTL_TO,
+    CTL_RETENTION_CONVERSATIONS,
+    CTL_RETENTION_SUBMISSIONS,
+    CTL_RETENTION_EVENTS,
     CTL_OPTIONS
 } ctl_option_t;
 

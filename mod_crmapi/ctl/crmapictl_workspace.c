@@ -19,6 +19,7 @@
 
 #define SLUG_MAX 63
 #define DOMAINS_MAX 100
+#define DAYS_MAX 36500
 #define DEFAULT_PLAN "standard"
 
 /* Numbered slugs that are tried before a unique one is made. */
@@ -38,13 +39,16 @@ static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
     " ON h.workspace_id = workspace.id CROSS JOIN crmapi.instance i"
 
 /* The same, and values of the workspace $1 from other tables. */
-#define ALL_FIELDS FIELDS ", time_zone, currency, to_json(sender_domains), read_limit, write_limit, CASE WHEN EXISTS (" \
+#define ALL_FIELDS FIELDS ", time_zone, currency, to_json(sender_domains), read_limit, write_limit," \
+    " retention_conversations, retention_submissions, retention_events," \
+    " CASE WHEN EXISTS (" \
     "SELECT FROM crmapi.event_feed f WHERE f.workspace_id = $1::uuid" \
     " AND f.log) THEN 'on' ELSE 'off' END" HELD_FIELDS
 static const ctl_column_t all_columns[] = {
     COLUMNS, {"time_zone", 's'}, {"currency", 's'},
     {"sender_domains", 'a'}, {"read_limit", 'n'},
-    {"write_limit", 'n'}, {"events", 's'},
+    {"write_limit", 'n'}, {"retention_conversations", 'n'},
+    {"retention_submissions", 'n'}, {"retention_events", 'n'}, {"events", 's'},
     {"held_at", 't'}, {"held_reason", 's'}, {NULL, 0}
 };
 
@@ -385,9 +389,51 @@ static crm_error_t *read_domains(const char **array_p, ctl_t *ctl)
     return NULL;
 }
 
+/* Set VALUES to the days of the three options of retention, "0" for "never"; NULL:
+ * it was not given. */
+static crm_error_t *read_retention(const char *values[3], ctl_t *ctl)
+{
+    for (int i = 0; i < 3; i++) {
+        int option = CTL_RETENTION_CONVERSATIONS + i;
+        const char *given = ctl->options[option];
+        size_t len = given ? strspn(given, "0123456789") : 0;
+        apr_int64_t days = given && len <= 5 ? apr_atoi64(given) : 0;
+
+        values[i] = given && !strcmp(given, "never") ? "0" : given;
+        if (values[i] == given && given
+            && (!len || given[len] || days < 1 || days > DAYS_MAX)) {
+            return ctl_misuse(ctl, "--%s must be 1 to %d days, or never",
+                              ctl_options[option].name, DAYS_MAX);
+        }
+    }
+    return NULL;
+}
+
+crm_error_t *ctl_workspace_retention(ctl_t *ctl)
+{
+    static const ctl_column_t shown[] = {
+        {"object", 's'}, {"rows", 'n'}, {NULL, 0}
+    };
+    const char *values[4];
+    PGresult *result;
+
+    CRM_ERR(read_retention(values + 1, ctl));
+    CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->args[0]));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT r.of, r.n FROM crmapi.workspace w"
+                      " CROSS JOIN LATERAL crmapi.retention_count(w.id,"
+                      " nullif(coalesce($2::integer,"
+                      "  w.retention_conversations), 0),"
+                      " nullif(coalesce($3::integer,"
+                      "  w.retention_submissions), 0),"
+                      " nullif(coalesce($4::integer, w.retention_events), 0)) r"
+                      " WHERE w.id = $1::uuid", 4, values));
+    ctl_print(ctl, result, shown, 0);
+    return NULL;
+}
+
 /* Change the workspace VALUES[0] to the others of VALUES, and its events to
  * EVENTS. */
-static crm_error_t *update(ctl_t *ctl, const char *const values[8],
+static crm_error_t *update(ctl_t *ctl, const char *const values[11],
                            const char *events)
 {
     PGresult *result;
@@ -401,8 +447,13 @@ static crm_error_t *update(ctl_t *ctl, const char *const values[8],
                    " currency = nullif(coalesce($6::text, currency), ''),"
                    " time_zone = coalesce($7::text, time_zone),"
                    " sender_domains ="
-                   " nullif(coalesce($8::text[], sender_domains), '{}')"
-                   " WHERE id = $1::uuid RETURNING id", 8, values,
+                   " nullif(coalesce($8::text[], sender_domains), '{}'),"
+                   " retention_conversations = nullif(coalesce($9::integer,"
+                   " retention_conversations), 0), retention_submissions ="
+                   " nullif(coalesce($10::integer, retention_submissions), 0),"
+                   " retention_events = nullif(coalesce($11::integer,"
+                   " retention_events), 0)"
+                   " WHERE id = $1::uuid RETURNING id", 11, values,
                    values[0], values[2]));
     return PQntuples(result) ? set_events(ctl, values[0], events)
            : none(ctl, ctl->args[0]);
@@ -413,7 +464,8 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
     const char *name = ctl->options[CTL_NAME];
     const char *plan = ctl->options[CTL_PLAN];
     const char *zone = ctl->options[CTL_TIME_ZONE];
-    const char *values[8] = {NULL, name, plan, NULL, NULL, NULL, zone}, *events;
+    const char *values[11] = {NULL, name, plan, NULL, NULL, NULL, zone};
+    const char *events;
     crm_error_t *error;
     PGresult *result;
 
@@ -423,12 +475,13 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
     CRM_ERR(read_currency(&values[5], ctl));
     CRM_ERR(check_time_zone(ctl));
     CRM_ERR(read_domains(&values[7], ctl));
+    CRM_ERR(read_retention(values + 8, ctl));
     if (!name && !plan && !events && !values[3] && !values[4] && !values[5]
-        && !zone && !values[7]) {
+        && !zone && !values[7] && !values[8] && !values[9] && !values[10]) {
         return ctl_misuse(ctl, "workspace set needs --name N, --plan P,"
                           " --read-limit N, --write-limit N, --currency CODE,"
-                          " --time-zone ZONE, --sender-domains LIST or --events"
-                          " on|off");
+                          " --time-zone ZONE, --sender-domains LIST,"
+                          " --retention-... DAYS or --events on|off");
     }
     if (name) {
         CRM_ERR(ctl_check_name(ctl, CTL_NAME));

@@ -35,6 +35,7 @@ crm_error_t *ctl_workspace_make(PGresult **result_p, ctl_t *ctl);
 crm_error_t *ctl_workspace_create(ctl_t *ctl);
 crm_error_t *ctl_workspace_list(ctl_t *ctl);
 crm_error_t *ctl_workspace_show(ctl_t *ctl);
+crm_error_t *ctl_workspace_retention(ctl_t *ctl);
 crm_error_t *ctl_workspace_set(ctl_t *ctl);
 crm_error_t *ctl_workspace_delete(ctl_t *ctl);
 

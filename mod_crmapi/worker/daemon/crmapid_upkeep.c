@@ -13,6 +13,7 @@
 #include "crm_sql.h"
 #include "crmapid_log.h"
 #include "crmapid_outbox.h"
+#include "crmapid_retention.h"
 
 /* Rows per statement, so that locks are held for a short time. */
 #define BATCH 1000
@@ -97,6 +98,13 @@ static crm_error_t *forget_sent(apr_int64_t *count_p, const upkeep_t *upkeep)
                               upkeep->pool);
 }
 
+/* Delete what workspaces keep for some days only. */
+static crm_error_t *keep_less(apr_int64_t *count_p, const upkeep_t *upkeep)
+{
+    return crmd_retention_run(count_p, upkeep->conn, upkeep->moment,
+                              upkeep->pool);
+}
+
 #define AT(member) offsetof(crmd_config_t, member)
 
 static const task_t tasks[] = {
@@ -127,6 +135,7 @@ static const task_t tasks[] = {
      "SELECT crmapi.counter_trim()", NULL, 0},
     {"migration", AT(upkeep), 0, NULL, log_migration, 0},
     {"outbox", AT(upkeep), 0, NULL, forget_sent, 0},
+    {"retention", AT(upkeep), 0, NULL, keep_less, 0},
 };
 
 #define TASKS CRM_NELTS(tasks)

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+# 66-retention.t: what a workspace keeps for some days only (contract 14.5)
+# plain build only
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+
+# Rows of the large workspace; with CRM_LONG=1000000 as many messages as that.
+my $MESSAGES = $ENV{CRM_LONG} || 20_000;
+
+# What crmapid deletes at once.
+my ($BATCH) = read_file("$FindBin::RealBin/../mod_crmapi/worker/daemon/"
+    . "crmapid_retention.c") =~ /^#define BATCH (\d+)$/m;
+
+my $database = database();
+my $httpd = httpd(database => $database);
+my $w = workspace($httpd, twin => 0);
+my $c = $w->client;
+my $worker = worker(database => $database, no_start => 1);
+my $json = JSON::PP->new->utf8->canonical;
+my $in = "'" . $w->id . "'";
+
+# The workspace as workspace show has it.
+sub shown { return $json->decode($w->ctl("workspace", "show", $w->id, "--json")) }
+
+# What would be deleted, with OPTIONS.
+sub dry {
+    return { map { $_->{object} => $_->{rows} } @{$json->decode($w->ctl(
+        "workspace", "retention", $w->id, "--json", @_))} };
+}
+
+# The ids that are left of TABLE in the workspace ID.
+sub left {
+    my ($table, $id) = @_;
+    return [map { $_->[0] } sql($database, "SELECT id, 1 FROM crmapi.$table
+        WHERE workspace_id = '@{[$id // $w->id]}' ORDER BY 1")];
+}
+
+subtest "off by default, set and shown" => sub {
+    is_deeply([@{shown()}{map { "retention_$_" } qw(conversations submissions
+        events)}], [undef, undef, undef], "off");
+    $w->ctl("workspace", "set", $w->id, "--retention-conversations", 30,
+        "--retention-submissions", 20, "--retention-events", 10);
+    is_deeply([@{shown()}{map { "retention_$_" } qw(conversations submissions
+        events)}], [30, 20, 10], "on");
+    $w->ctl("workspace", "set", $w->id, "--retention-events", "never");
+    is_deeply([@{shown()}{map { "retention_$_" } qw(conversations submissions
+        events)}], [30, 20, undef], "one is off again, the others stay");
+    $w->ctl("workspace", "set", $w->id, "--retention-submissions", "never",
+        "--retention-conversations", "never");
+    for my $wrong (qw(0 -1 1.5 36501 x), "") {
+        my ($code, undef, $err) = crmapictl($database, "workspace", "set",
+            $w->id, "--retention-events=$wrong");
+        is($code, 2, "\"$wrong\" is refused");
+        like($err, qr/--retention-events must be 1 to 36500 days, or never/,
+            "and why");
+    }
+};
+
+# A conversation of N days ago, with messages with files.
+my $number = 0;
+sub talk {
+    my ($days, $latest, $workspace) = @_;
+    $workspace //= $w;
+    my $id = sprintf "00000000-0000-8000-8000-%012d", ++$number;
+    my $of = "'" . $workspace->id . "'";
+    my $at = sub { "now() - $_[0] * interval '1 day'" };
+    sql($database, "BEGIN; INSERT INTO crmapi.conversation (id, workspace_id,
+            bot_id, type, created_at, last_message_at, last_active_at)
+        VALUES ('$id', $of, '@{[$workspace->agent]}', 4, @{[$at->($days)]},
+            @{[$at->($latest)]}, @{[$at->($latest)]});
+        INSERT INTO crmapi.message (id, workspace_id, conversation_id, role,
+            content, created_at)
+        SELECT md5('$id' || n)::uuid, $of, '$id', 'user', 'hello',
+            @{[$at->($days)]} FROM generate_series(1, 3) n;
+        INSERT INTO crmapi.attachment (workspace_id, id, message_id, number,
+            size, stored) VALUES ($of, '$id', md5('${id}1')::uuid, 1, 1, true);
+        INSERT INTO crmapi.attachment_piece VALUES ($of, '$id', 1, 'x');
+        INSERT INTO crmapi.original VALUES ($of, md5('${id}1')::uuid, 1, now(),
+            'x');
+        INSERT INTO crmapi.message_html VALUES ($of, md5('${id}1')::uuid, 'x');
+        COMMIT");
+    return $id;
+}
+
+subtest "conversations, after their last activity, with all that is theirs" => sub {
+    my $old = talk(40, 31);
+    my $lives = talk(400, 29);
+    my $new = talk(2, 2);
+    $worker->once;
+    is_deeply(left("conversation"), [$old, $lives, $new], "none without days");
+    is_deeply(dry("--retention-conversations", 30), { conversation => 1,
+        message => 3, attachment => 1, submission => 0, event => 0 },
+        "a dry run says how much");
+    is_deeply(left("conversation"), [$old, $lives, $new], "and deletes nothing");
+    $w->ctl("workspace", "set", $w->id, "--retention-conversations", 30);
+    is(dry()->{conversation}, 1, "so it does of what is set");
+    sql($database, "DELETE FROM crmapi.upkeep");
+    $worker->once;
+    is_deeply(left("conversation"), [$lives, $new], "the old one is gone");
+    is_deeply(left("attachment"), [$lives, $new], "with its attachments");
+    is(sql($database, "SELECT count(*) FROM crmapi.$_
+        WHERE workspace_id = $in"), $_ eq "message" ? 6 : 2, "$_ rows")
+        for qw(message attachment_piece original message_html);
+    status_is($c->get("/api/v1/conversations/$old"), 404, "the API has it not");
+    is($c->get("/api/v1/conversations")->json->{pagination}{total}, 2,
+        "its total is right");
+    is_deeply([sql($database, "SELECT * FROM crmapi.counter_verify()")], [],
+        "all totals are");
+};
+
+subtest "another workspace with the same ids keeps its own" => sub {
+    my $twin = workspace($httpd, twin => 0);
+    my $id = talk(40, 40);
+    $number--;
+    is(talk(40, 40, $twin), $id, "the same id");
+    sql($database, "DELETE FROM crmapi.upkeep");
+    $worker->once;
+    ok(!grep({ $_ eq $id } @{left("conversation")}), "here it goes");
+    is_deeply(left("conversation", $twin->id), [$id], "there it stays");
+    is(sql($database, "SELECT count(*) FROM crmapi.message WHERE workspace_id =
+        '@{[$twin->id]}'"), 3, "with its messages");
+};
+
+subtest "submissions" => sub {
+    my ($form) = $w->import_objects([{ object => "form", bot_id => $w->agent,
+        name => "F" }]);
+    my @ids = $w->import_objects([map { { object => "submission",
+        form_id => $form, submitted_at => scalar sql($database, "SELECT to_char(now()"
+            . " - $_ * interval '1 day', 'YYYY-MM-DD') || 'T00:00:00Z'") } }
+        50, 5]);
+    $w->ctl("workspace", "set", $w->id, "--retention-submissions", 20);
+    is(dry()->{submission}, 1, "a dry run");
+    sql($database, "DELETE FROM crmapi.upkeep");
+    $worker->once;
+    is_deeply(left("submission"), [$ids[1]], "the old one is gone");
+    is($c->get("/api/v1/forms/$form/submissions")->json->{pagination}{total}, 1,
+        "and its total is right");
+};
+
+subtest "events: an older cursor is gone, as after keep_deliveries" => sub {
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    my $id = sub { $c->post("/api/v1/contacts", { bot_id => $w->agent })->data
+        ->{id} };
+    $id->();
+    my $r = $c->get("/api/v1/events", query => { page_size => 1 });
+    my $cursor = $r->json->{pagination}{next_cursor};
+    $id->();
+    $c->get("/api/v1/events", query => { cursor => $cursor });
+    sql($database, "UPDATE crmapi.event SET created_at = now() - interval
+        '8 days' WHERE workspace_id = $in");
+    my $kept = $id->();
+    $w->ctl("workspace", "set", $w->id, "--retention-events", 7);
+    is(dry()->{event}, 2, "a dry run");
+    sql($database, "DELETE FROM crmapi.upkeep");
+    $worker->once;
+    is_deeply([map { $_->{data}{id} } @{$c->get("/api/v1/events", query =>
+        { cursor => "*" })->json->{data}}], [$kept], "the new one is there");
+    error_is($c->get("/api/v1/events", query => { cursor => $cursor }), 410,
+        "gone", "who has not read the others is told");
+    $w->ctl("workspace", "set", $w->id, "--events", "off");
+};
+
+subtest "many messages: no statement takes more than a tenth of a second" => sub {
+    # half of them in one conversation
+    sql($database, "BEGIN;
+        INSERT INTO crmapi.conversation (id, workspace_id, bot_id, type,
+            created_at, last_active_at)
+        SELECT md5('t' || n)::uuid, $in, '@{[$w->agent]}', 4,
+            now() - interval '99 days', now() - interval '99 days'
+        FROM generate_series(0, $MESSAGES / 20) n;
+        INSERT INTO crmapi.message (id, workspace_id, conversation_id, role,
+            content, created_at)
+        SELECT md5('m' || n)::uuid, $in, md5('t' || CASE WHEN n % 2 = 0 THEN 0
+            ELSE n / 20 END)::uuid, 'user', repeat('hello ', 20),
+            now() - interval '99 days' FROM generate_series(1, $MESSAGES) n;
+        COMMIT");
+    sql($database, "DELETE FROM crmapi.upkeep");
+    sql($database, "CREATE TABLE public.took (ms numeric, gone integer)");
+    # a session of its own, as crmapid has; each call is a transaction
+    sql($database, "DO \$\$
+        DECLARE
+            r record;
+            t timestamptz;
+            after timestamptz := '-infinity';
+            id uuid := '00000000-0000-0000-0000-000000000000';
+        BEGIN
+            WHILE after IS NOT NULL LOOP
+                t := clock_timestamp();
+                SELECT * INTO r FROM crmapi.retention_conversations($in, NULL,
+                    after, id, $BATCH);
+                INSERT INTO public.took VALUES (extract(epoch FROM
+                    clock_timestamp() - t) * 1000, r.gone);
+                COMMIT;
+                after := r.next;
+                id := r.next_id;
+            END LOOP;
+        END
+        \$\$");
+    my ($took) = sql($database, "SELECT count(*), percentile_cont(0.5)
+        WITHIN GROUP (ORDER BY ms), percentile_cont(0.99) WITHIN GROUP (ORDER BY
+        ms), max(ms), sum(gone) FROM public.took");
+    my ($count, $half, $most, $longest, $gone) = @$took;
+    diag(sprintf "%d statements: median %.0f ms, 99 of 100 %.0f ms, longest"
+        . " %.0f ms", $count, $half, $most, $longest);
+    cmp_ok($gone, ">=", $MESSAGES, "all are deleted");
+    cmp_ok($half, "<", 50 * busy(), "half of them in half of that");
+    cmp_ok($most, "<", 100 * busy(), "all but the odd one");
+    is_deeply([sql($database, "SELECT * FROM crmapi.counter_verify()")], [],
+        "totals are right");
+};
+
+done_testing;
