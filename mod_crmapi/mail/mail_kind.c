@@ -141,12 +141,31 @@ static int is_daemon(const crm_mail_t *mail, GMimeMessage *mime,
            || (path && !strncasecmp(path, "<mailer-daemon", 14));
 }
 
+/* Return whether SUBJECT (may be NULL) says that a mail was not delivered, in the
+ * words of mail servers that return nothing of it. */
+static int says_undelivered(const char *subject)
+{
+    static const char *const words[] = {
+        "undeliver", "not be delivered", "not delivered", "delivery fail",
+        "delivery has failed", "failure notice", "returned mail",
+        "delivery status notification", "mail system error"
+    };
+
+    for (size_t i = 0; subject && i < CRM_NELTS(words); i++) {
+        if (strcasestr(subject, words[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Return the value of MAIL's member automatic. */
 static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
                         const crm_mail_options_t *options, apr_pool_t *pool)
 {
     int system = is_system(mail, mime, pool);
     int null = is_null(mime, options, pool);
+    int server = system || null || is_daemon(mail, mime, pool);
 
     if (crm_mail_count(mime, "Received") > HOPS) {
         return "loop";
@@ -154,12 +173,14 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
     if (crm_mail_complained(mail, mime, pool)) {
         return "report";
     }
-    if (crm_mail_bounced(mail, mime, system || null
-                         || is_daemon(mail, mime, pool), pool)) {
+    if (crm_mail_bounced(mail, mime, server, pool)) {
         return "bounce";
     }
     if (report(mime)) {
         return report(mime);
+    }
+    if (server && says_undelivered(mail->subject)) {
+        return "bounce";
     }
     if (is_answer(mail, mime, pool)) {
         return "auto-reply";

@@ -539,6 +539,16 @@ static const struct {
     {"a person who is postmaster", "Postmaster <postmaster@example.org>",
      "\n550 5.1.1 is what our server says. Can you help?\n",
      NULL, "5.1.1", CRM_MAIL_NO_ADDRESS, 0},
+    {"Domino, without the mail", "Postmaster@example.jp\nSubject: DELIVERY"
+     " FAILURE: User ada (ada@example.org) not listed",
+     "\nYour message was not delivered to ada@example.org\n", "bounce", NULL,
+     CRM_MAIL_NO_FAILURE, 0},
+    {"the null sender, without the mail", "NDR <sysadmin@mx.example>\n"
+     "Return-Path: <>\nSubject: Undeliverable Message", "\nNo such device.\n",
+     "bounce", NULL, CRM_MAIL_NO_FAILURE, 0},
+    {"a person who asks about a returned mail", "ada@example.org\nSubject: Fwd:"
+     " Returned mail: see transcript", "\nWhy is that?\n", NULL, NULL,
+     CRM_MAIL_NO_FAILURE, 0},
     {"a holiday notice", "x@y.example\nReturn-Path: <>",
      "\nCall room 550, please.\n", "auto-reply", "5.0.0",
      CRM_MAIL_NO_FAILURE, 0},
