@@ -144,10 +144,11 @@ static void read_status(crm_mail_t *mail, GMimePart *part, apr_pool_t *pool)
     }
 }
 
-/* Return the first part of OBJECT whose type is message/SUBTYPE or
- * message/OTHER; NULL if there is none. */
+/* Return a part of OBJECT whose type is message/SUBTYPE or message/OTHER, the one
+ * after *SKIP others; NULL if there is none. Take those that were passed off
+ * *SKIP. */
 static GMimePart *find_part(GMimeObject *object, const char *subtype,
-                            const char *other, int depth)
+                            const char *other, int *skip, int depth)
 {
     GMimeContentType *type = g_mime_object_get_content_type(object);
     GMimePart *found = NULL;
@@ -158,12 +159,13 @@ static GMimePart *find_part(GMimeObject *object, const char *subtype,
 
         for (int i = 0; !found && i < count && i < CRM_MAIL_LIST_MAX; i++) {
             found = find_part(g_mime_multipart_get_part(multipart, i), subtype,
-                              other, depth + 1);
+                              other, skip, depth + 1);
         }
     }
     else if (GMIME_IS_PART(object)
              && (g_mime_content_type_is_type(type, "message", subtype)
-                 || g_mime_content_type_is_type(type, "message", other))) {
+                 || g_mime_content_type_is_type(type, "message", other))
+             && --*skip < 0) {
         found = GMIME_PART(object);
     }
     return found;
@@ -299,8 +301,9 @@ int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
     };
     const char *type = report_type(mime), *kind = NULL;
     GMimeObject *top = g_mime_message_get_mime_part(mime);
+    int skip = 0;
     GMimePart *part = top ? find_part(top, "feedback-report",
-                                      "feedback-report", 0) : NULL;
+                                      "feedback-report", &skip, 0) : NULL;
 
     if (!part && (!type || strcasecmp(type, "feedback-report"))) {
         return 0;
@@ -320,17 +323,24 @@ int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
 }
 
 /* Read the delivery status of MIME, a report, into MAIL's bounces. Return
- * whether it has one. */
+ * whether it has one. Some servers send a part for each recipient, or one with
+ * words before the one with fields. */
 static int read_report(crm_mail_t *mail, GMimeMessage *mime, apr_pool_t *pool)
 {
-    GMimePart *part = find_part(g_mime_message_get_mime_part(mime),
-                                "delivery-status", "global-delivery-status",
-                                0);
+    int count = 0;
 
-    if (part) {
+    for (; count < GROUPS; count++) {
+        int skip = count;
+        GMimePart *part = find_part(g_mime_message_get_mime_part(mime),
+                                    "delivery-status",
+                                    "global-delivery-status", &skip, 0);
+
+        if (!part) {
+            break;
+        }
         read_status(mail, part, pool);
     }
-    return part != NULL;
+    return count > 0;
 }
 
 int crm_mail_bounced(crm_mail_t *mail, GMimeMessage *mime, int daemon,

@@ -539,6 +539,12 @@ static const struct {
     {"a person who is postmaster", "Postmaster <postmaster@example.org>",
      "\n550 5.1.1 is what our server says. Can you help?\n",
      NULL, "5.1.1", CRM_MAIL_NO_ADDRESS, 0},
+    {"words in a part of their own", "Postmaster@example.org",
+     REPORT "--b\nContent-Type: message/delivery-status\n\nUndeliverable: see"
+     " below.\n--b\nContent-Type: message/delivery-status\n\nReporting-MTA:"
+     " dns; mx\n\nFinal-Recipient: rfc822; ada@example.org\nAction: failed\n"
+     "Status: 5.1.1\n\n--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
     {"Domino, without the mail", "Postmaster@example.jp\nSubject: DELIVERY"
      " FAILURE: User ada (ada@example.org) not listed",
      "\nYour message was not delivered to ada@example.org\n", "bounce", NULL,
