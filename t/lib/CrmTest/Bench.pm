@@ -19,7 +19,7 @@ sub bench_works {
         if system("$ENV{CRM_SRCDIR}/build/setup --bench --dry-run"
             . " >/dev/null 2>&1");
     my $file = tempdir(CLEANUP => 1) . "/performance.md";
-    my ($code, $out, $err) = run_program(seconds => 900, command => ["nice",
+    my ($code, $out, $err) = run_program(seconds => 2400, command => ["nice",
         "-n19", "$ENV{CRM_SRCDIR}/build/bench", "--quick", "--only",
         join(",", @parts), "--builddir", $ENV{CRM_BUILDDIR}, "--output",
         $file], env => { CRM_TEST_PG => undef });
