@@ -15,6 +15,7 @@
 #include "crm_process.h"
 #include "crm_resources.h"
 #include "crm_schema.h"
+#include "crmapictl_apply.h"
 #include "crmapictl_attachment.h"
 #include "crmapictl_audit.h"
 #include "crmapictl_data.h"
@@ -36,6 +37,7 @@
 #include "crmapictl_restore.h"
 #include "crmapictl_role.h"
 #include "crmapictl_sequence.h"
+#include "crmapictl_show.h"
 #include "crmapictl_webhook.h"
 #include "crmapictl_workspace.h"
 
@@ -128,7 +130,7 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "allowed origins: https://www.example.com,..., or *; empty: only the"
         " server's own"},
     [CTL_RECIPIENT] = {"recipient", "ADDRESS",
-        "recipient of the mail; may be repeated; default: from its headers"},
+        "recipient of the mail; may be repeated; default: from its headers", 1},
     [CTL_SENDER] = {"sender", "ADDRESS",
         "envelope sender, may be empty; default: Return-Path"},
     [CTL_MAX_MESSAGE] = {"max-message", "BYTES",
@@ -140,7 +142,7 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_HOURLY] = {"hourly", "COUNT",
         "mails per hour and sender that count as replies; default 30"},
     [CTL_AUTHSERV_ID] = {"authserv-id", "ID",
-        "trusted host for Authentication-Results; may be repeated"},
+        "trusted host for Authentication-Results; may be repeated", 1},
     [CTL_YES] = {"yes", NULL, "confirm the deletion"},
     [CTL_PASSWORD_FILE] = {"password-file", "FILE",
         "file whose first line is the password; default: it is not changed"},
@@ -187,6 +189,18 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_FROM] = {"from", "TIME", "from this time on: 2027-01-31"},
     [CTL_TO] = {"to", "TIME", "up to this time: 2027-01-31T12:00:00Z"},
     [CTL_DRY_RUN] = {"dry-run", NULL, "change nothing; print what would be"},
+    [CTL_CREATE] = {"create", NULL, "make the workspace if there is none"},
+    [CTL_PRUNE] = {"prune", NULL, "delete what the files do not name"},
+    [CTL_MOVE_TO] = {"move-to", "ID",
+        "prune: what a deleted object still owns gets this agent, stage, form or"
+        " template instead; may be repeated", 1},
+    [CTL_SET] = {"set", "NAME=VALUE",
+        "value of ${NAME} in the files; may be repeated", 1},
+    [CTL_SET_FILE] = {"set-file", "FILE",
+        "file with a line NAME=VALUE for each variable; NAME=FILE: file whose"
+        " text is the value; may be repeated", 1},
+    [CTL_PRINT_SCHEMA] = {"schema", NULL,
+        "print the JSON Schema of documents, and do nothing else"},
 };
 
 const ctl_command_t ctl_commands[] = {
@@ -375,6 +389,14 @@ const ctl_command_t ctl_commands[] = {
      "retry a dead job", ctl_job_retry},
     {"import", NULL, "FILE", 0, WORKSPACE | CTL_RECORDS, CTL_LONG,
      "import JSON Lines from FILE or stdin, all or nothing", ctl_import},
+    {"apply", NULL, "FILE...", 0, CTL_RECORDS, WORKSPACE | CTL_BIT(CTL_CREATE)
+     | CTL_BIT(CTL_DRY_RUN) | CTL_BIT(CTL_PRUNE) | CTL_BIT(CTL_MOVE_TO)
+     | CTL_BIT(CTL_SET) | CTL_BIT(CTL_SET_FILE) | CTL_BIT(CTL_PRINT_SCHEMA)
+     | CTL_LONG,
+     "make a workspace as documents say; print what changes, and new secrets",
+     ctl_apply},
+    {"show", NULL, "W", 1, 0, 0,
+     "print the document that makes a workspace, for apply", ctl_show},
     {"export", NULL, NULL, 0, WORKSPACE, CTL_BIT(CTL_OBJECT) | CTL_LONG,
      "export a workspace as JSON Lines", ctl_export},
     {NULL, NULL, NULL, 0, 0, 0, NULL, NULL}
@@ -508,6 +530,10 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
     if (!database) {
         database = getenv("CRMAPI_DATABASE");
         ctl->options[CTL_DATABASE] = database;
+    }
+    if (ctl->options[CTL_PRINT_SCHEMA]) {
+        CRM_ERR(crm_endpoint_init(crm_resources, ctl->pool));
+        return command->run(ctl);
     }
     if (!database || !*database) {
         return ctl_misuse(ctl, "no database: give --database or set"

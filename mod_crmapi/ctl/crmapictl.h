@@ -62,6 +62,12 @@ typedef enum ctl_option_t {
     CTL_RETENTION_CONVERSATIONS,
     CTL_RETENTION_SUBMISSIONS,
     CTL_RETENTION_EVENTS,
+    CTL_CREATE,
+    CTL_PRUNE,
+    CTL_MOVE_TO,
+    CTL_SET,
+    CTL_SET_FILE,
+    CTL_PRINT_SCHEMA,
     CTL_OPTIONS
 } ctl_option_t;
 
@@ -88,7 +94,14 @@ typedef struct ctl_option_info_t {
     const char *value;          /* the name of its value in the help; NULL: it
                                    takes none */
     const char *help;
+    int repeats;                /* it may be given several times */
 } ctl_option_info_t;
+
+/* An option of the command line with its value. */
+typedef struct ctl_given_t {
+    ctl_option_t option;
+    const char *value;
+} ctl_given_t;
 
 /* A run of the tool. */
 typedef struct ctl_t {
@@ -98,7 +111,9 @@ typedef struct ctl_t {
                                            given, takes no value. The values
                                            of an option that was repeated are
                                            separated by line feeds */
-    const char *args[2];        /* the command's operands, or NULL */
+    apr_array_header_t *given;  /* ctl_given_t: the options that may be
+                                   repeated, in their order */
+    const char *const *args;    /* the command's operands, then NULLs */
     const char *group;          /* for --help: the first word of several
                                    commands, of which none was named; or NULL */
     int distributed;            /* the database is: crm_schema_t */
@@ -117,7 +132,8 @@ typedef struct ctl_command_t {
     const char *group;          /* first word: "workspace", "migrate" */
     const char *verb;           /* second word, or NULL */
     const char *operand;        /* the operand's name, or NULL; two are
-                                   separated by a space */
+                                   separated by a space. "FILE...": any
+                                   number */
     int operand_needed;
     apr_uint64_t needs;         /* required options: CTL_BIT() of each */
     apr_uint64_t takes;         /* further options. Every command takes those

@@ -27,7 +27,8 @@
     | CTL_BIT(CTL_TIME_ZONE) | CTL_BIT(CTL_SENDER_DOMAINS) \
     | CTL_BIT(CTL_OVERLAP) | CTL_BIT(CTL_SLUG) | CTL_BIT(CTL_EVENTS) \
     | CTL_BIT(CTL_RETENTION_CONVERSATIONS) \
-    | CTL_BIT(CTL_RETENTION_SUBMISSIONS) | CTL_BIT(CTL_RETENTION_EVENTS))
+    | CTL_BIT(CTL_RETENTION_SUBMISSIONS) | CTL_BIT(CTL_RETENTION_EVENTS) \
+    | CTL_BIT(CTL_CREATE) | CTL_BIT(CTL_PRUNE) | CTL_BIT(CTL_MOVE_TO))
 
 /* Return TEXT if it is UTF-8, else NULL. */
 static const char *valid(const char *text)
@@ -89,7 +90,7 @@ static const char *operand_of(ctl_t *ctl)
 {
     const ctl_command_t *command = ctl->command;
 
-    return !command->operand || !strcmp(command->operand, "FILE") ? NULL
+    return !command->operand || !strncmp(command->operand, "FILE", 4) ? NULL
            : !strcmp(command->operand, "W") ? NULL
            : valid(ctl->args[1] ? ctl->args[1] : ctl->args[0]);
 }

@@ -13,8 +13,8 @@
 #include "crm_pointer.h"
 #include "crm_resources.h"
 #include "crm_schema.h"
-#include "crm_uuid.h"
 #include "crmapictl_address.h"
+#include "crmapictl_field.h"
 #include "crmapictl_settle.h"
 
 /* Each line is validated as the API would do and copied into a temporary table
@@ -189,23 +189,6 @@ static crm_error_t *send_rows(import_t *import, stage_t *stage)
 
 /* ---- reading lines ---- */
 
-/* Set *BIND_P to the default of FIELD. */
-static void set_initial(const char **bind_p, const crm_field_t *field,
-                        apr_pool_t *pool)
-{
-    if (!strcmp(field->name, "id")) {
-        char *id = apr_palloc(pool, CRM_UUID_LEN + 1);
-
-        crm_uuid_v7(id);
-        *bind_p = id;
-    }
-    else {
-        *bind_p = field->initial ? field->initial
-                  : field->flags & CRM_F_NULLABLE ? NULL
-                  : field->type->empty;
-    }
-}
-
 /* Read FIELD of OBJECT into *BIND_P. *SENT_P: whether it is present. A null
  * counts as absent. */
 static void read_field(const char **bind_p, unsigned char *sent_p,
@@ -222,20 +205,7 @@ static void read_field(const char **bind_p, unsigned char *sent_p,
         crm_input_error(input, field->name, "is required");
     }
     else {
-        set_initial(bind_p, field, input->pool);
-    }
-}
-
-/* Refuse members of OBJECT that RESOURCE does not have. */
-static void check_members(crm_input_t *input, const crm_resource_t *resource,
-                          json_object *object)
-{
-    json_object_object_foreach(object, name, value) {
-        if (strcmp(name, "object") && !crm_resource_field(resource, name)) {
-            crm_input_error(input, crm_pointer_member("", name, input->pool),
-                            "is not a known field");
-        }
-        (void)value;
+        ctl_field_initial(bind_p, field, input->pool);
     }
 }
 
@@ -249,7 +219,7 @@ static crm_error_t *read_object(import_t *import, stage_t *stage,
     const char **binds = apr_pcalloc(input.pool, count * sizeof(*binds));
     unsigned char *sent = apr_pcalloc(input.pool, count);
 
-    check_members(&input, stage->resource, object);
+    ctl_field_members(&input, stage->resource, object, NULL);
     for (size_t i = 0; i < count; i++) {
         if (is_stored(&fields[i])) {
             read_field(&binds[i], &sent[i], &input, &fields[i], object);
@@ -590,13 +560,6 @@ static crm_error_t *insert_up_to(import_t *import, const stage_t *stage,
     return run(&result, import, &sql);
 }
 
-/* Return whether ERROR says that a row breaks a rule of the database. */
-static int is_about_a_row(const crm_error_t *error)
-{
-    return error && error->sqlstate && (!strncmp(error->sqlstate, "22", 2)
-                                        || !strncmp(error->sqlstate, "23", 2));
-}
-
 /* Find the first line of STAGE that the database refuses, by bisection, because
  * its error does not name the line. Return the error for that line, with the
  * database's message as the rule. */
@@ -612,7 +575,7 @@ static crm_error_t *locate(import_t *import, const stage_t *stage)
         CRM_ERR(crm_db_exec(import->conn, "ROLLBACK TO SAVEPOINT rows",
                             import->pool));
         error = insert_up_to(import, stage, middle);
-        if (error && !is_about_a_row(error)) {
+        if (error && !ctl_field_refused(error)) {
             return error;
         }
         if (error) {
@@ -633,7 +596,7 @@ static crm_error_t *insert(import_t *import, const stage_t *stage)
 
     CRM_ERR(crm_db_exec(import->conn, "SAVEPOINT rows", import->pool));
     error = insert_up_to(import, stage, import->line);
-    if (is_about_a_row(error)) {
+    if (ctl_field_refused(error)) {
         return locate(import, stage);
     }
     CRM_ERR(error);

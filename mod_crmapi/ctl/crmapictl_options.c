@@ -19,7 +19,7 @@
 
 /* The words of a command line except options. */
 typedef struct words_t {
-    const char *words[4];
+    const char **words;         /* with two NULLs behind them */
     int count;
 } words_t;
 
@@ -50,15 +50,39 @@ static ctl_option_t find_option(const char *name, size_t len)
 static void set_option(ctl_t *ctl, ctl_option_t option, const char *value)
 {
     const char *before = ctl->options[option];
+    ctl_given_t given = {option, value};
 
+    if (ctl_options[option].repeats) {
+        APR_ARRAY_PUSH(ctl->given, ctl_given_t) = given;
+    }
     ctl->options[option] = before ? apr_pstrcat(ctl->pool, before, "\n",
                                                 value, NULL) : value;
 }
 
-/* Read the option WORD. NEXT (or NULL) may be its value; then *USED_P = 1. A
- * value that begins like an option needs "--name=--value". */
-static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *word,
-                                const char *next)
+/* Return OPTION, or another one of its name that the command GROUP (NULL: not
+ * known yet) takes. */
+static ctl_option_t option_of(ctl_option_t option, const char *group)
+{
+    const ctl_command_t *command = ctl_commands;
+
+    while (group && command->group && strcmp(command->group, group)) {
+        command++;
+    }
+    for (int other = 0; group && command->group && other < CTL_OPTIONS;
+         other++) {
+        if (!strcmp(ctl_options[other].name, ctl_options[option].name)
+            && ((command->takes | command->needs) & CTL_BIT(other))) {
+            return (ctl_option_t)other;
+        }
+    }
+    return option;
+}
+
+/* Read the option WORD of the command GROUP (NULL: it follows). NEXT (or NULL)
+ * may be its value; then *USED_P = 1. A value that begins like an option needs
+ * "--name=--value". */
+static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *group,
+                                const char *word, const char *next)
 {
     const char *equals = strchr(word, '=');
     size_t len = equals ? (size_t)(equals - word) : strlen(word);
@@ -70,8 +94,8 @@ static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *word,
     if (option == CTL_OPTIONS) {
         return ctl_misuse(ctl, "unknown option %s", shown);
     }
-    if (ctl->options[option] && option != CTL_RECIPIENT
-        && option != CTL_AUTHSERV_ID) {
+    option = option_of(option, group);
+    if (ctl->options[option] && !ctl_options[option].repeats) {
         return ctl_misuse(ctl, "%s is given twice", shown);
     }
     if (!ctl_options[option].value) {
@@ -96,6 +120,9 @@ static crm_error_t *read_words(words_t *words, ctl_t *ctl, int argc,
 {
     int only_words = 0;
 
+    words->words = apr_pcalloc(ctl->pool, ((size_t)argc + 2)
+                               * sizeof(*words->words));
+    ctl->given = apr_array_make(ctl->pool, 4, sizeof(ctl_given_t));
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
 
@@ -108,12 +135,9 @@ static crm_error_t *read_words(words_t *words, ctl_t *ctl, int argc,
         else if (!only_words && word[0] == '-' && word[1]) {
             int used;
 
-            CRM_ERR(read_option(&used, ctl, word,
+            CRM_ERR(read_option(&used, ctl, words->words[0], word,
                                 i + 1 < argc ? argv[i + 1] : NULL));
             i += used;
-        }
-        else if (words->count == 4) {
-            return ctl_misuse(ctl, "too many arguments; see crmapictl --help");
         }
         else {
             words->words[words->count++] = word;
@@ -188,13 +212,12 @@ static crm_error_t *take_operands(ctl_t *ctl, const ctl_command_t *command,
                                  const words_t *words, int used)
 {
     int operands = !command->operand ? 0
+                   : strstr(command->operand, "...") ? words->count
                    : strchr(command->operand, ' ') ? 2 : 1;
-    int count = 0;
+    int count = words->count - used;
 
-    while (used < words->count && count < operands) {
-        ctl->args[count++] = words->words[used++];
-    }
-    if (used < words->count) {
+    ctl->args = words->words + used;
+    if (count > operands) {
         /* Do not quote it: it may be a key or a password. */
         return ctl_misuse(ctl, "%s takes %s%s",
                           command_name(command, ctl->pool),
@@ -212,14 +235,14 @@ static crm_error_t *take_operands(ctl_t *ctl, const ctl_command_t *command,
 crm_error_t *ctl_parse(const ctl_command_t **command_p, ctl_t *ctl, int count,
                        const char *const *words)
 {
-    words_t found = {{NULL}, 0};
+    words_t found = {NULL, 0};
     int used;
 
     CRM_ERR(read_words(&found, ctl, count, words));
     if (found.count && !strcmp(found.words[0], "help")) {
         ctl->options[CTL_HELP] = "";
-        memmove(found.words, found.words + 1,
-                (size_t)--found.count * sizeof(*found.words));
+        found.words++;
+        found.count--;
     }
     CRM_ERR(find_command(command_p, &used, ctl, &found));
     if (ctl->options[CTL_HELP] || ctl->options[CTL_VERSION]) {

@@ -18,9 +18,6 @@
 #include "crmapictl_output.h"
 
 #define SLUG_MAX 63
-#define DOMAINS_MAX 100
-#define DAYS_MAX 36500
-#define DEFAULT_PLAN "standard"
 
 /* Numbered slugs that are tried before a unique one is made. */
 #define SLUG_TRIES 50
@@ -68,7 +65,7 @@ crm_error_t *ctl_check_name(ctl_t *ctl, ctl_option_t option)
     return NULL;
 }
 
-crm_error_t *ctl_check_slug(ctl_t *ctl, const char *slug)
+const char *ctl_slug_rule(const char *slug)
 {
     size_t len = strlen(slug);
     char uuid[CRM_UUID_LEN + 1];
@@ -76,13 +73,16 @@ crm_error_t *ctl_check_slug(ctl_t *ctl, const char *slug)
     if (!len || len > SLUG_MAX
         || strspn(slug, "abcdefghijklmnopqrstuvwxyz0123456789-") != len
         || slug[0] == '-' || slug[len - 1] == '-') {
-        return ctl_fault(ctl, "--slug must be 1 to 63 of a-z, 0-9 and -,"
-                             " without - at its ends");
+        return "must be 1 to 63 of a-z, 0-9 and -, without - at its ends";
     }
-    if (crm_uuid_parse(uuid, slug, len)) {
-        return ctl_fault(ctl, "--slug must not look like an id");
-    }
-    return NULL;
+    return crm_uuid_parse(uuid, slug, len) ? "must not look like an id" : NULL;
+}
+
+crm_error_t *ctl_check_slug(ctl_t *ctl, const char *slug)
+{
+    const char *rule = ctl_slug_rule(slug);
+
+    return rule ? ctl_fault(ctl, "--slug %s", rule) : NULL;
 }
 
 /* Return a slug made from NAME: its ASCII letters and digits in lower case,
@@ -182,7 +182,7 @@ crm_error_t *ctl_workspace_make(PGresult **result_p, ctl_t *ctl)
     int tries = slug ? 1 : SLUG_TRIES;
     char id[CRM_UUID_LEN + 1];
     const char *values[4] = {id, ctl->options[CTL_NAME], NULL,
-                             plan ? plan : DEFAULT_PLAN};
+                             plan ? plan : CTL_DEFAULT_PLAN};
     int done = 0;
 
     *result_p = NULL;
@@ -305,9 +305,7 @@ crm_error_t *ctl_workspace_show(ctl_t *ctl)
     return NULL;
 }
 
-/* Turn the events of the workspace ID on or off, as EVENTS says, if it is not
- * NULL. */
-static crm_error_t *set_events(ctl_t *ctl, const char *id, const char *events)
+crm_error_t *ctl_events_set(ctl_t *ctl, const char *id, const char *events)
 {
     const char *values[2] = {id, events};
     PGresult *result;
@@ -317,9 +315,7 @@ static crm_error_t *set_events(ctl_t *ctl, const char *id, const char *events)
                        " $2::boolean)", 2, values);
 }
 
-/* Wait until all transactions have ended that may not have seen the change of
- * set_events(), which was committed. */
-static crm_error_t *wait_events(ctl_t *ctl, const char *id)
+crm_error_t *ctl_events_wait(ctl_t *ctl, const char *id)
 {
     PGresult *result;
 
@@ -330,16 +326,19 @@ static crm_error_t *wait_events(ctl_t *ctl, const char *id)
            : ctl_query(&result, ctl, "SELECT crmapi.event_log_wait()", 0, NULL);
 }
 
+int ctl_currency_ok(const char *code)
+{
+    return strlen(code) == 3 && strspn(code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 3;
+}
+
 /* Set *CURRENCY_P to the value of --currency, "" for "none"; NULL: it was not
  * given. */
 static crm_error_t *read_currency(const char **currency_p, ctl_t *ctl)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     const char *code = ctl->options[CTL_CURRENCY];
 
     *currency_p = code && !strcmp(code, "none") ? "" : code;
-    return !code || !**currency_p
-           || (strlen(code) == 3 && strspn(code, letters) == 3)
+    return !code || !**currency_p || ctl_currency_ok(code)
            ? NULL : ctl_misuse(ctl, "--currency must be three capital letters"
                                " (ISO 4217), or none");
 }
@@ -351,6 +350,17 @@ static crm_error_t *check_time_zone(ctl_t *ctl)
 
     return !zone || crm_zone_known(zone) ? NULL
            : ctl_misuse(ctl, "--time-zone " CRM_ZONE_RULE);
+}
+
+const char *ctl_domain(const char *text, apr_pool_t *pool)
+{
+    const char *address = NULL;
+
+    if (crm_text_valid_utf8(text, strlen(text)) && !strchr(text, '@')) {
+        address = crm_email_canonical(apr_pstrcat(pool, "x@", text, NULL),
+                                      pool);
+    }
+    return address ? strchr(address, '@') + 1 : NULL;
 }
 
 /* Set *ARRAY_P to the value of --sender-domains as A-labels, "{}" for "none"; NULL:
@@ -369,18 +379,14 @@ static crm_error_t *read_domains(const char **array_p, ctl_t *ctl)
     copy = apr_pstrdup(ctl->pool, given);
     for (char *one = apr_strtok(copy, ", ", &state); one;
          one = apr_strtok(NULL, ", ", &state)) {
-        const char *address = crm_text_valid_utf8(one, strlen(one))
-                              && !strchr(one, '@')
-                              ? crm_email_canonical(apr_pstrcat(
-                                  ctl->pool, "x@", one, NULL), ctl->pool)
-                              : NULL;
+        const char *domain = ctl_domain(one, ctl->pool);
 
-        if (!address || domains->nelts == DOMAINS_MAX) {
+        if (!domain || domains->nelts == CTL_DOMAINS_MAX) {
             return ctl_misuse(ctl, "--sender-domains: \"%s\" is not a domain"
                               " such as example.com, or is more than the"
                               " 100th", one);
         }
-        APR_ARRAY_PUSH(domains, const char *) = strchr(address, '@') + 1;
+        APR_ARRAY_PUSH(domains, const char *) = domain;
     }
     if (!domains->nelts) {
         return ctl_misuse(ctl, "--sender-domains must be domains, or none");
@@ -401,9 +407,9 @@ static crm_error_t *read_retention(const char *values[3], ctl_t *ctl)
 
         values[i] = given && !strcmp(given, "never") ? "0" : given;
         if (values[i] == given && given
-            && (!len || given[len] || days < 1 || days > DAYS_MAX)) {
+            && (!len || given[len] || days < 1 || days > CTL_DAYS_MAX)) {
             return ctl_misuse(ctl, "--%s must be 1 to %d days, or never",
-                              ctl_options[option].name, DAYS_MAX);
+                              ctl_options[option].name, CTL_DAYS_MAX);
         }
     }
     return NULL;
@@ -455,7 +461,7 @@ static crm_error_t *update(ctl_t *ctl, const char *const values[11],
                    " retention_events), 0)"
                    " WHERE id = $1::uuid RETURNING id", 11, values,
                    values[0], values[2]));
-    return PQntuples(result) ? set_events(ctl, values[0], events)
+    return PQntuples(result) ? ctl_events_set(ctl, values[0], events)
            : none(ctl, ctl->args[0]);
 }
 
@@ -491,7 +497,7 @@ crm_error_t *ctl_workspace_set(ctl_t *ctl)
     error = update(ctl, values, events);
     CRM_ERR(ctl_end(ctl, error ? error : ctl_audit(ctl)));
     if (events) {
-        CRM_ERR(wait_events(ctl, values[0]));
+        CRM_ERR(ctl_events_wait(ctl, values[0]));
     }
     CRM_ERR(find(&result, ctl, values[0], ctl->args[0]));
     ctl_print_one(ctl, NULL, result, all_columns);

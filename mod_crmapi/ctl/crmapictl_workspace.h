@@ -21,6 +21,33 @@ crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
 crm_error_t *ctl_owner(const char **workspace_p, ctl_t *ctl,
                        const char *owners, const char *id);
 
+/* The plan of a workspace that is made without one. */
+#define CTL_DEFAULT_PLAN "standard"
+
+/* The maximum number of sender domains. */
+#define CTL_DOMAINS_MAX 100
+
+/* The maximum number of days of a retention, as in the schema. */
+#define CTL_DAYS_MAX 36500
+
+/* Return NULL or the rule that SLUG breaks: what the schema says, and that it does
+ * not look like an id. */
+const char *ctl_slug_rule(const char *slug);
+
+/* Return whether CODE has the form of a currency (ISO 4217). */
+int ctl_currency_ok(const char *code);
+
+/* Return the sender domain TEXT as A-labels, in POOL; NULL if it is no domain. */
+const char *ctl_domain(const char *text, apr_pool_t *pool);
+
+/* Turn the events of the workspace ID on or off, as EVENTS, a boolean of SQL,
+ * says, if it is not NULL. */
+crm_error_t *ctl_events_set(ctl_t *ctl, const char *id, const char *events);
+
+/* Wait until all transactions have ended that may not have seen such a change of
+ * the workspace ID, which was committed. */
+crm_error_t *ctl_events_wait(ctl_t *ctl, const char *id);
+
 /* Check the name that OPTION gives: 1 to 1,000 characters (contract 6.3). */
 crm_error_t *ctl_check_name(ctl_t *ctl, ctl_option_t option);
 

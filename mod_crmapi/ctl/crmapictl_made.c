@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_made.c: rows with secrets, which documents never have: they are made, or
+ * taken from files (contract 14.1) */
+#include "crmapictl_made.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+
+#include "apr_strings.h"
+
+#include "crm_key.h"
+#include "crm_secret.h"
+#include "crmapictl_field.h"
+#include "crmapictl_match.h"
+#include "crmapictl_url.h"
+
+#define SECRET_PREFIX "whsec_"
+#define SECRET_RULE "must name a file with whsec_ and 24 to 64 bytes in base64"
+
+/* Set *SECRET_P to the secret in the file that WORK's object names; NULL: it names
+ * none. */
+static crm_error_t *read_secret(const char **secret_p, ctl_apply_t *apply,
+                                const ctl_kind_t *kind,
+                                const ctl_work_t *work)
+{
+    json_object *value = json_object_object_get(work->item->object,
+                                                kind->secret);
+    const char *rule;
+
+    *secret_p = NULL;
+    if (!value) {
+        return NULL;
+    }
+    rule = json_object_is_type(value, json_type_string)
+           ? crm_secret_read(secret_p, json_object_get_string(value),
+                             apply->ctl->pool) : "must be the name of a file";
+    return rule ? ctl_item_refuse(apply->ctl, work->item, kind->secret, rule)
+           : NULL;
+}
+
+/* ---- webhook endpoints ---------------------------------------------------- */
+
+/* Set *BASE64_P to what follows the prefix of SECRET, NULL for NULL. */
+static crm_error_t *base64_of(const char **base64_p, ctl_apply_t *apply,
+                              const ctl_kind_t *kind, const ctl_work_t *work,
+                              const char *secret)
+{
+    size_t prefix = strlen(SECRET_PREFIX);
+
+    *base64_p = secret ? secret + prefix : NULL;
+    return !secret || !strncmp(secret, SECRET_PREFIX, prefix) ? NULL
+           : ctl_item_refuse(apply->ctl, work->item, kind->secret, SECRET_RULE);
+}
+
+/* Return ERROR; that the secret's rule is broken if the database refused it. */
+static crm_error_t *explain(ctl_apply_t *apply, const ctl_kind_t *kind,
+                            const ctl_work_t *work, const char *secret,
+                            crm_error_t *error)
+{
+    return !secret || !ctl_field_refused(error) ? error
+           : ctl_item_refuse(apply->ctl, work->item, kind->secret, SECRET_RULE);
+}
+
+/* Check that something can be reached at the URL of WORK; warn if only a private
+ * network can. */
+static crm_error_t *check_url(ctl_apply_t *apply, const ctl_kind_t *kind,
+                              const ctl_work_t *work)
+{
+    const char *url = work->binds[ctl_kind_index(kind, "url")];
+    const char *private;
+    crm_error_t *error = ctl_url_check(&private, apply->ctl, url);
+
+    if (error) {
+        return ctl_item_refuse(apply->ctl, work->item, "url", error->message);
+    }
+    if (private) {
+        fprintf(stderr, "crmapictl: warning: %s is not public: crmapid sends"
+                " nothing there unless its webhook_private is on\n", private);
+    }
+    return NULL;
+}
+
+static crm_error_t *insert_endpoint(ctl_apply_t *apply, const ctl_kind_t *kind,
+                                    const ctl_work_t *work,
+                                    ctl_change_t *change, const char *secret)
+{
+    const char *values[5] = {work->row->id, apply->workspace_id,
+                             work->binds[ctl_kind_index(kind, "url")],
+                             work->binds[ctl_kind_index(kind, "events")]};
+    crm_error_t *error;
+    PGresult *result;
+
+    CRM_ERR(check_url(apply, kind, work));
+    CRM_ERR(base64_of(&values[4], apply, kind, work, secret));
+    error = ctl_query(&result, apply->ctl, "INSERT INTO crmapi.webhook_endpoint"
+                      " AS e (id, workspace_id, url, events, key) VALUES"
+                      " ($1::uuid, $2::uuid, $3::text, $4::text[],"
+                      " coalesce(decode($5::text, 'base64'),"
+                      " crmapi.webhook_key())) RETURNING '" SECRET_PREFIX
+                      "' || encode(e.key, 'base64')", 5, values);
+    CRM_ERR(explain(apply, kind, work, secret, error));
+    change->secret = secret ? NULL : crm_db_value(result, 0, 0);
+    return NULL;
+}
+
+/* Give the endpoint of WORK the secret SECRET, unless it has it. */
+static crm_error_t *update_endpoint(ctl_apply_t *apply, const ctl_kind_t *kind,
+                                    const ctl_work_t *work, const char *secret)
+{
+    const char *values[3] = {apply->workspace_id, work->row->id};
+    crm_error_t *error;
+    PGresult *result;
+
+    CRM_ERR(base64_of(&values[2], apply, kind, work, secret));
+    error = ctl_query(&result, apply->ctl, "UPDATE crmapi.webhook_endpoint e"
+                      " SET key = decode($3::text, 'base64'), old_key = e.key,"
+                      " old_key_until = crmapi.now_ms() + interval '24 hours'"
+                      " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid"
+                      " AND e.key <> decode($3::text, 'base64') RETURNING 1",
+                      3, values);
+    CRM_ERR(explain(apply, kind, work, secret, error));
+    if (PQntuples(result)) {
+        ctl_apply_note(apply, '~', kind, work->row)->fields = kind->secret;
+    }
+    return NULL;
+}
+
+/* ---- intake tokens -------------------------------------------------------- */
+
+/* Write the hash of TOKEN to BYTEA, a bind. */
+static void hash_token(char bytea[CRM_KEY_BIND_SIZE], const char *token)
+{
+    unsigned char hash[CRM_KEY_HASH_LEN];
+
+    crm_key_hash(hash, token, strlen(token));
+    crm_key_hash_bind(bytea, hash);
+}
+
+/* Refuse the file with TOKEN that WORK's object names, unless it is one. */
+static crm_error_t *check_token(ctl_apply_t *apply, const ctl_kind_t *kind,
+                                const ctl_work_t *work, const char *token)
+{
+    return crm_key_valid(token, strlen(token), CRM_KEY_INTAKE_PREFIX) ? NULL
+           : ctl_item_refuse(apply->ctl, work->item, kind->secret,
+                             "must name a file with " CRM_KEY_INTAKE_PREFIX
+                             " and 29 or 30 letters and digits");
+}
+
+static crm_error_t *insert_token(ctl_apply_t *apply, const ctl_kind_t *kind,
+                                 const ctl_work_t *work, ctl_change_t *change,
+                                 const char *secret)
+{
+    char *made = apr_pcalloc(apply->ctl->pool, CRM_KEY_SIZE);
+    const char *token = secret ? secret : made;
+    char bytea[CRM_KEY_BIND_SIZE], display[CRM_KEY_SIZE];
+    const char *values[5] = {work->row->id, apply->workspace_id,
+                             work->binds[ctl_kind_index(kind, "name")], bytea,
+                             display};
+    PGresult *result;
+
+    if (secret) {
+        CRM_ERR(check_token(apply, kind, work, secret));
+    }
+    else {
+        CRM_ERR(crm_key_generate(made, CRM_KEY_INTAKE_PREFIX,
+                                 apply->ctl->pool));
+        change->secret = made;
+    }
+    hash_token(bytea, token);
+    crm_key_display(display, token, CRM_KEY_INTAKE_PREFIX);
+    return ctl_keep_key(&result, apply->ctl, "INSERT INTO crmapi.intake_key"
+                        " (id, workspace_id, name, key_hash, display) VALUES"
+                        " ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text)",
+                        5, values);
+}
+
+/* Refuse SECRET unless it is the token of WORK's row. */
+static crm_error_t *compare_token(ctl_apply_t *apply, const ctl_kind_t *kind,
+                                  const ctl_work_t *work, const char *secret)
+{
+    char bytea[CRM_KEY_BIND_SIZE];
+    const char *values[3] = {apply->workspace_id, work->row->id, bytea};
+    PGresult *result;
+
+    CRM_ERR(check_token(apply, kind, work, secret));
+    hash_token(bytea, secret);
+    CRM_ERR(ctl_query(&result, apply->ctl, "SELECT FROM crmapi.intake_key t"
+                      " WHERE t.workspace_id = $1::uuid AND t.id = $2::uuid"
+                      " AND t.key_hash = $3::bytea", 3, values));
+    return PQntuples(result) ? NULL
+           : ctl_item_refuse(apply->ctl, work->item, kind->secret, "is another"
+                             " token than the one of that name: revoke that"
+                             " first");
+}
+
+/* ---- both ----------------------------------------------------------------- */
+
+/* Return whether KIND has endpoints. */
+static int is_endpoint(const ctl_kind_t *kind)
+{
+    return !strcmp(kind->table, "webhook_endpoint");
+}
+
+crm_error_t *ctl_made_insert(ctl_apply_t *apply, const ctl_kind_t *kind,
+                             const ctl_work_t *work, ctl_change_t *change)
+{
+    const char *secret;
+
+    CRM_ERR(read_secret(&secret, apply, kind, work));
+    return (is_endpoint(kind) ? insert_endpoint : insert_token)
+           (apply, kind, work, change, secret);
+}
+
+crm_error_t *ctl_made_compare(ctl_apply_t *apply, const ctl_kind_t *kind,
+                              const ctl_work_t *work)
+{
+    const char *secret;
+
+    CRM_ERR(read_secret(&secret, apply, kind, work));
+    return !secret ? NULL : (is_endpoint(kind) ? update_endpoint
+                             : compare_token)(apply, kind, work, secret);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_match.c: the rows that objects of documents mean, and references
+ * between them (contract 14.1) */
+#include "crmapictl_match.h"
+
+#include <string.h>
+
+#include "crm_email.h"
+#include "crm_uuid.h"
+
+const char *ctl_match_text(const ctl_item_t *item, const char *name)
+{
+    json_object *value = json_object_object_get(item->object, name);
+
+    return json_object_is_type(value, json_type_string)
+           ? json_object_get_string(value) : NULL;
+}
+
+crm_error_t *ctl_match_load(ctl_apply_t *apply, const ctl_kind_t *kind)
+{
+    int count = crm_resource_fields(kind->resource);
+    apr_pool_t *pool = apply->ctl->pool;
+    PGresult *result;
+    crm_sql_t sql;
+
+    crm_sql_init(&sql, pool);
+    ctl_kind_select(&sql, kind, apply->workspace_id);
+    CRM_ERR(ctl_apply_run(&result, apply, &sql));
+    CTL_ROWS(apply, kind) = apr_array_make(pool, PQntuples(result) + 4,
+                                           sizeof(ctl_row_t *));
+    for (int i = 0; i < PQntuples(result); i++) {
+        ctl_row_t *row = apr_pcalloc(pool, sizeof(*row));
+        int column = 0;
+
+        row->values = apr_pcalloc(pool, (size_t)count * sizeof(*row->values));
+        for (int f = 0; f < count; f++) {
+            if (ctl_kind_has(&kind->resource->fields[f])) {
+                row->values[f] = crm_db_value(result, i, column++);
+            }
+        }
+        row->id = ctl_row_value(row, kind, "id");
+        APR_ARRAY_PUSH(CTL_ROWS(apply, kind), ctl_row_t *) = row;
+    }
+    return NULL;
+}
+
+/* Return whether A and B name the same object of KIND by their field NAME. */
+static int is_same(const ctl_kind_t *kind, const char *name, const char *a,
+                   const char *b, apr_pool_t *pool)
+{
+    return a && b && (!strcmp(a, b)
+                      || (!strcmp(kind->resource->name, "admin")
+                          && !strcmp(name, "email")
+                          && crm_email_equal(a, b, pool)));
+}
+
+/* Return the row of KIND with ID; NULL: there is none. */
+static ctl_row_t *find_id(const ctl_apply_t *apply, const ctl_kind_t *kind,
+                          const char *id)
+{
+    const apr_array_header_t *rows = CTL_ROWS(apply, kind);
+
+    for (int i = 0; i < rows->nelts; i++) {
+        ctl_row_t *row = APR_ARRAY_IDX(rows, i, ctl_row_t *);
+
+        if (!strcmp(row->id, id) || (row->alias && !strcmp(row->alias, id))) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+/* Find the rows of KIND whose field NAME is TEXT, and below SCOPE, an id, if it is
+ * not NULL. *ROW_P is the last one. Return their number. OWN, the object that looks,
+ * does not mean a row that another object with an id of its own has; NULL: it
+ * may. */
+static int find_text(ctl_row_t **row_p, const ctl_apply_t *apply,
+                     const ctl_kind_t *kind, const char *name,
+                     const char *text, const char *scope,
+                     const ctl_item_t *own)
+{
+    const apr_array_header_t *rows = CTL_ROWS(apply, kind);
+    int found = 0;
+
+    for (int i = 0; i < rows->nelts; i++) {
+        ctl_row_t *row = APR_ARRAY_IDX(rows, i, ctl_row_t *);
+        int other = own && row->item && ctl_match_text(row->item, "id")
+                    && ctl_match_text(own, "id");
+
+        if (!other && is_same(kind, name, ctl_row_value(row, kind, name), text,
+                              apply->ctl->pool)
+            && (!scope || !strcmp(ctl_row_value(row, kind, kind->scope),
+                                  scope))) {
+            *row_p = row;
+            found++;
+        }
+    }
+    return found;
+}
+
+const char *ctl_match_reference(ctl_apply_t *apply, const char *name,
+                                const char *text)
+{
+    const ctl_kind_t *kind = ctl_kind_find(name);
+    char id[CRM_UUID_LEN + 1];
+    ctl_row_t *row = NULL;
+
+    if (crm_uuid_parse(id, text, strlen(text))) {
+        row = find_id(apply, kind, id);
+    }
+    if (!row && (!kind->handle
+                 || !find_text(&row, apply, kind, kind->handle, text, NULL,
+                               NULL))
+        && find_text(&row, apply, kind, kind->name, text, NULL, NULL) > 1) {
+        return NULL;
+    }
+    return row ? row->id : NULL;
+}
+
+/* Set *ROW_P to the row that ITEM means by its slug or name; NULL: none. */
+static crm_error_t *find_named(ctl_row_t **row_p, ctl_apply_t *apply,
+                               const ctl_kind_t *kind, ctl_item_t *item)
+{
+    const char *handle = kind->handle ? ctl_match_text(item, kind->handle)
+                                      : NULL;
+    const char *name = ctl_match_text(item, kind->name);
+    const char *scope = kind->scope ? ctl_match_text(item, kind->scope) : NULL;
+    int found = 0;
+
+    *row_p = NULL;
+    if (!name && !handle && kind->handle
+        && !ctl_match_text(item, "id")) {
+        return ctl_item_refuse(apply->ctl, item, NULL,
+                               "needs an id, a slug or a name");
+    }
+    if (scope) {
+        const char *ref = kind->resource->fields[
+            ctl_kind_index(kind, kind->scope)].ref;
+
+        scope = ctl_match_reference(apply, ref, scope);
+        if (!scope) {
+            return NULL;        /* the reference is refused later */
+        }
+    }
+    if (handle && find_text(row_p, apply, kind, kind->handle, handle, NULL,
+                            item)) {
+        return NULL;
+    }
+    if (name) {
+        found = find_text(row_p, apply, kind, kind->name, name, scope, item);
+    }
+    if (found > 1) {
+        return ctl_item_refuse(apply->ctl, item, kind->name,
+                               "several have this name: give the id");
+    }
+    if (*row_p && handle && ctl_row_value(*row_p, kind, kind->handle)) {
+        *row_p = NULL;          /* it has another slug */
+    }
+    return NULL;
+}
+
+/* Give WORK, whose object has no row, a new one. */
+static void add_row(ctl_apply_t *apply, const ctl_kind_t *kind,
+                    ctl_work_t *work, const char *id)
+{
+    size_t count = (size_t)crm_resource_fields(kind->resource);
+    apr_pool_t *pool = apply->ctl->pool;
+    ctl_row_t *row = apr_pcalloc(pool, sizeof(*row));
+
+    row->values = apr_pcalloc(pool, count * sizeof(*row->values));
+    row->values[ctl_kind_index(kind, kind->name)] =
+        ctl_match_text(work->item, kind->name);
+    if (kind->handle) {
+        row->values[ctl_kind_index(kind, kind->handle)] =
+            ctl_match_text(work->item, kind->handle);
+    }
+    if (kind->scope) {
+        const crm_field_t *field = &kind->resource->fields[
+            ctl_kind_index(kind, kind->scope)];
+        const char *scope = ctl_match_text(work->item, kind->scope);
+
+        scope = scope ? ctl_match_reference(apply, field->ref, scope) : NULL;
+        row->values[ctl_kind_index(kind, kind->scope)] = scope ? scope : "";
+    }
+    if (!id) {
+        char *made = apr_palloc(pool, CRM_UUID_LEN + 1);
+
+        crm_uuid_v7(made);
+        id = made;
+    }
+    row->id = row->values[ctl_kind_index(kind, "id")] = id;
+    APR_ARRAY_PUSH(CTL_ROWS(apply, kind), ctl_row_t *) = row;
+    work->row = row;
+    work->is_new = 1;
+}
+
+/* Set *ID_P to the id that ITEM has, in the command's pool; NULL: it has none. */
+static crm_error_t *read_id(const char **id_p, ctl_apply_t *apply,
+                            const ctl_item_t *item)
+{
+    json_object *value = json_object_object_get(item->object, "id");
+    const char *text = ctl_match_text(item, "id");
+    char *id = apr_palloc(apply->ctl->pool, CRM_UUID_LEN + 1);
+
+    *id_p = NULL;
+    if (!value) {
+        return NULL;
+    }
+    if (!text || !crm_uuid_parse(id, text, strlen(text))) {
+        return ctl_item_refuse(apply->ctl, item, "id", "must be a UUID");
+    }
+    *id_p = id;
+    return NULL;
+}
+
+/* Let WORK's object have ROW. ID is the object's own, or NULL. */
+static crm_error_t *take(ctl_apply_t *apply, ctl_work_t *work, ctl_row_t *row,
+                         const char *id)
+{
+    if (row->item && row->item != work->item) {
+        return ctl_item_refuse(apply->ctl, work->item, NULL,
+                               "is an object that another one is already");
+    }
+    row->item = work->item;
+    row->alias = id && strcmp(id, row->id) ? id : NULL;
+    work->row = row;
+    return NULL;
+}
+
+/* Find the row of WORK: with BY_ID only by its id. */
+static crm_error_t *find_row(ctl_apply_t *apply, const ctl_kind_t *kind,
+                             ctl_work_t *work, int by_id)
+{
+    ctl_row_t *row;
+    const char *id;
+
+    CRM_ERR(read_id(&id, apply, work->item));
+    row = id ? find_id(apply, kind, id) : NULL;
+    if (!row && !by_id) {
+        CRM_ERR(find_named(&row, apply, kind, work->item));
+        if (!row) {
+            add_row(apply, kind, work, id);
+            row = work->row;
+        }
+    }
+    return row ? take(apply, work, row, id) : NULL;
+}
+
+crm_error_t *ctl_match_rows(ctl_apply_t *apply, const ctl_kind_t *kind,
+                            apr_array_header_t *works)
+{
+    for (int by_id = 1; by_id >= 0; by_id--) {
+        for (int i = 0; i < works->nelts; i++) {
+            ctl_work_t *work = &APR_ARRAY_IDX(works, i, ctl_work_t);
+
+            if (!work->row) {
+                CRM_ERR(find_row(apply, kind, work, by_id));
+            }
+        }
+    }
+    return NULL;
+}

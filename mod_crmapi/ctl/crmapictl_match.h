@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crmapictl_match.h: the rows that objects of documents mean, and references
+ * between them (contract 14.1) */
+#ifndef CRMAPICTL_MATCH_H
+#define CRMAPICTL_MATCH_H
+
+#include "crmapictl_apply.h"
+
+/* Load the rows of KIND. */
+crm_error_t *ctl_match_load(ctl_apply_t *apply, const ctl_kind_t *kind);
+
+/* Find the rows of WORKS (ctl_work_t), objects of KIND: by id, else by slug, else
+ * by name. An object without one gets a new row. Errors: an object means several
+ * rows, or one that another object means. */
+crm_error_t *ctl_match_rows(ctl_apply_t *apply, const ctl_kind_t *kind,
+                            apr_array_header_t *works);
+
+/* Return the id of the row of the resource NAME that TEXT means: an id, a slug or
+ * a name; NULL: none or several. */
+const char *ctl_match_reference(ctl_apply_t *apply, const char *name,
+                                const char *text);
+
+/* Return the text of the member NAME of ITEM, or NULL. */
+const char *ctl_match_text(const ctl_item_t *item, const char *name);
+
+#endif /* CRMAPICTL_MATCH_H */

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+# 68-apply.t: crmapictl apply and show (contract 14.1): one document makes a
+# workspace what it says, and again changes nothing
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use Time::HiRes qw(time);
+use CrmTest;
+use File::Temp qw(tempdir);
+use utf8;
+
+my $db = database();
+my $json = JSON::PP->new->canonical->allow_nonref;
+my $folder = tempdir("crm-apply-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+my $files = 0;
+
+# A new file with TEXT.
+sub file {
+    my ($text) = @_;
+    my $path = "$folder/" . ++$files . ".json";
+    write_file($path, $text);
+    return $path;
+}
+
+# A file with OBJECTS as JSON Lines.
+sub lines { return file(join "", map { $json->encode($_) . "\n" } @_) }
+
+sub apply { return crmapictl_ok($db, "apply", @_) }
+sub show { return crmapictl_ok($db, "show", @_) }
+
+# What apply ARGS says, as JSON.
+sub applied { return $json->decode(apply("--json", @_)) }
+
+# The refusal of apply ARGS, which changes nothing.
+sub refusal {
+    my $before = state();
+    my ($code, $out, $err) = crmapictl($db, "apply", @_);
+    is($code, 1, "exit 1");
+    is($out, "", "no plan");
+    is(state(), $before, "nothing is changed");
+    return $err;
+}
+
+# All rows of the tables that apply writes, with their versions.
+sub state {
+    return join "\n", map { my $table = $_; $json->encode(sql($db,
+        "SELECT coalesce(json_agg(t ORDER BY t), '[]')::text FROM (SELECT"
+        . " xmin::text || ' ' || x::text AS t FROM crmapi.$table x) s")) }
+        qw(workspace agent pipeline pipeline_stage form sequence_template
+        webhook_endpoint admin intake_key event event_feed api_key link_key
+        audit);
+}
+
+# The template of the provider: references by slug and name, one variable in
+# each kind of place.
+my @template = (
+    { object => "workspace", slug => '${SLUG}', name => '${NAME} Ltd',
+        plan => "pro", time_zone => "Europe/Berlin", currency => "EUR",
+        read_limit => '${LIMIT}', events => JSON::PP::true,
+        sender_domains => ["MÜNCHEN.example", '${SLUG}.example'],
+        retention_conversations => 90 },
+    { object => "agent", slug => "ada", name => "Ada of \${NAME}",
+        agent_email => 'ada@${SLUG}.example', public => JSON::PP::true },
+    { object => "pipeline", name => "Sales", bot_id => "ada",
+        is_default => JSON::PP::true },
+    (map { { object => "pipeline_stage", name => ("New", "Won")[$_],
+        bot_id => "ada", pipeline_id => "Sales", order_index => $_ } } 0, 1),
+    { object => "form", name => "Contact", bot_id => "ada",
+        standard_fields => { email => { required => JSON::PP::true } },
+        custom_fields => { n => { type => "number", label => '${NAME}?' } } },
+    { object => "sequence_template", name => "Welcome", bot_id => "ada",
+        allowed_channels => ["email"], pacing => { days_between_steps => 2 },
+        steps => [{ channel => "email", email_subject => "Hi",
+            email_body => 'from ${NAME}, not $${NAME}' }] },
+    { object => "webhook_endpoint", url => 'https://hooks.example/${SLUG}',
+        events => ["form.submitted", "contact.created"] },
+    { object => "admin", email => 'Boss@${SLUG}.example', name => "Boss" },
+    { object => "intake_token", name => "site" });
+my $template = lines(@template);
+
+sub values_of {
+    my ($slug) = @_;
+    return ("--set", "SLUG=$slug", "--set", "NAME=\u$slug", "--set", "LIMIT=77");
+}
+
+subtest "one document makes a workspace" => sub {
+    my $plan = applied("--create", values_of("one"), $template);
+    is_deeply([@$plan{qw(created changed deleted unchanged)}], [10, 0, 0, 0],
+        "all is made");
+    my ($secret) = grep { $_->{object} eq "webhook_endpoint" }
+        @{$plan->{changes}};
+    like($secret->{secret}, qr{^whsec_[\w+/]{43}=$}, "the secret is printed");
+    my ($token) = grep { $_->{object} eq "intake_token" } @{$plan->{changes}};
+    like($token->{token}, qr/^svc_in_\w{30}$/, "so is the token");
+    my $w = $json->decode(crmapictl_ok($db, "workspace", "show", "one",
+        "--json"));
+    is_deeply([@$w{qw(name plan time_zone currency read_limit write_limit
+        events retention_conversations)}], ["One Ltd", "pro", "Europe/Berlin",
+        "EUR", 77, undef, "on", 90],
+        "the settings");
+    is_deeply($w->{sender_domains}, ["xn--mnchen-3ya.example", "one.example"],
+        "the domains, as A-labels");
+    is(sql($db, "SELECT steps->0->>'email_body' FROM"
+        . " crmapi.sequence_template"), 'from One, not ${NAME}', "variables");
+    unlike(show("one"), qr/whsec_|svc_in_/, "show has no secret");
+};
+
+subtest "the second run changes nothing" => sub {
+    my $before = state();
+    my $plan = applied("--create", values_of("one"), $template);
+    is_deeply([@$plan{qw(created changed deleted unchanged)}], [0, 0, 0, 10],
+        "it says so");
+    is(state(), $before, "no row was written");
+    is((crmapictl($db, "apply", "--dry-run", values_of("one"), $template))[0],
+        0, "a dry run exits with 0");
+};
+
+subtest "a dry run" => sub {
+    my $before = state();
+    my ($code, $out) = crmapictl($db, "apply", "--create", "--dry-run",
+        values_of("two"), $template);
+    is($code, 3, "exits with 3 if something would change");
+    like($out, qr/^\+ workspace "Two Ltd"/m, "it shows what");
+    like($out, qr/^\+ agent "Ada of Two"/m, "objects, too");
+    like($out, qr/^10 to create, 0 to change, 0 to delete/m, "and how many");
+    unlike($out, qr/whsec_|svc_in_/, "no secret of what is not made");
+    is(state(), $before, "and changes nothing");
+    is((crmapictl($db, "apply", "--dry-run"))[0], 2, "2: no file");
+    is((crmapictl($db, "apply", "--dry-run", "--move-to", uuid(),
+        $template))[0], 2, "2: --move-to without --prune");
+    is((crmapictl($db, "apply", lines({ object => "agent", slug => "ada" })))[0], 2,
+        "2: no workspace is named");
+};
+
+subtest "a change changes what it names" => sub {
+    my $file = lines({ object => "form", name => "Contact",
+        description => "Write to us" },
+        { object => "admin", email => "boss\@ONE.example", name => undef });
+    my $stamps = sql($db, "SELECT json_agg(updated_at) FROM crmapi.pipeline");
+    my $out = apply("--workspace", "one", $file);
+    like($out, qr/^~ form "Contact" \([\w-]+\): description$/m, "one field");
+    like($out, qr/^~ admin "boss\@ONE.example".*: email, name$/m,
+        "an address is found in any case");
+    like($out, qr/^0 created, 2 changed, 0 deleted, 0 unchanged$/m, "2 rows");
+    my ($form) = @{$json->decode(show("one"))->{form}};
+    is($form->{description}, "Write to us", "it is there");
+    is_deeply($form->{standard_fields}{email}, { required => JSON::PP::true },
+        "what is not named stays");
+    is(sql($db, "SELECT json_agg(updated_at) FROM crmapi.pipeline"), $stamps,
+        "others keep their updated_at");
+    is(sql($db, "SELECT updated_at > created_at FROM crmapi.form"), "t",
+        "that of the form moves");
+};
+
+subtest "show, apply elsewhere, show: the same" => sub {
+    my $other = database();
+    my $shown = show("one");
+    ok($json->decode($shown), "it is one JSON text");
+    crmapictl_ok($other, "apply", "--create", file($shown));
+    is(crmapictl_ok($other, "show", "one"), $shown, "byte for byte");
+    my ($code, $out) = crmapictl($other, "apply", "--dry-run", file($shown));
+    is($code, 0, "and nothing is left to do") or diag($out);
+    # beside the living one, addresses are taken
+    like(refusal("--create", "--workspace", "three", file($shown)),
+        qr{line \d+: /agent/0/agent_email: belongs to another workspace},
+        "an address belongs to one");
+    my $free = $json->decode($shown);
+    delete $free->{agent}[0]{agent_email};
+    my $here = file($json->encode($free));
+    apply("--create", "--workspace", "three", $here);
+    my $again = $json->decode(show("three"));
+    is($again->{workspace}{slug}, "three", "its slug is its own");
+    $again->{workspace}{slug} = "one";
+    $free->{agent}[0]{agent_email} = undef;
+    is_deeply($again, $free, "all else is the same in another workspace");
+};
+
+subtest "objects are matched by id, slug or name" => sub {
+    my @ids = map { uuid() } 1 .. 3;
+    my ($agent) = @{$json->decode(show("one"))->{agent}};
+    apply("--workspace", "one", lines({ object => "agent", id => $agent->{id},
+        slug => "ada", name => "Ada II" }));
+    is($json->decode(show("one"))->{agent}[0]{name}, "Ada II", "by id");
+    apply("--workspace", "one", lines({ object => "agent", slug => "ada",
+        id => $ids[0], name => "Ada III" }, { object => "pipeline",
+        bot_id => $ids[0], name => "Second" }));
+    my $shown = $json->decode(show("one"));
+    is($shown->{agent}[0]{name}, "Ada III", "by slug, whatever the id");
+    is($shown->{agent}[0]{id}, $agent->{id}, "the id stays");
+    my ($second) = grep { $_->{name} eq "Second" } @{$shown->{pipeline}};
+    is($second->{bot_id}, $agent->{id}, "the document's id refers to it");
+    apply("--workspace", "one", lines({ object => "pipeline_stage",
+        name => "New", pipeline_id => "Second", bot_id => "ada" }));
+    is(scalar(grep { $_->{name} eq "New" }
+        @{$json->decode(show("one"))->{pipeline_stage}}), 2,
+        "a stage is one of its pipeline");
+    like(refusal("--workspace", "one", lines({ object => "pipeline_stage",
+        name => "New", color => "#000000" })), qr{line 1: /name: several},
+        "a name of several is refused");
+    like(refusal("--workspace", "one", lines({ object => "agent",
+        slug => "ada" }, { object => "agent", id => $agent->{id} })),
+        qr{line \d: is an object that another one is}, "one row, two objects");
+    like(refusal("--workspace", "one", lines({ object => "agent" })),
+        qr{line 1: needs an id, a slug or a name}, "no name");
+};
+
+subtest "errors name file, line, pointer and rule" => sub {
+    my $bad = file(<<'END');
+{
+  "workspace": {"slug": "one"},
+  "form": [
+    {"name": "Contact",
+     "custom_fields": {"x":
+       {"type": "colour"}}}
+  ]
+}
+END
+    like(refusal($bad), qr{\Q$bad\E: line 6: /form/0/custom_fields/x/type: \S},
+        "in a document, the line is that of the value");
+    for ([{ object => "form", name => "X", bot_id => "nobody" }, "/bot_id"],
+        [{ object => "form", name => "X" }, "/bot_id"],
+        [{ object => "contact", first_name => "X" }, "/object"],
+        [{ object => "agent", slug => "x", nmae => "y" }, "/nmae"],
+        [{ object => "workspace", time_zone => "Mars/One" }, "/time_zone"],
+        [{ object => "workspace", plan => "gold" }, "/plan"],
+        [{ object => "workspace", read_limit => 0 }, "/read_limit"],
+        [{ object => "workspace", currency => "euro" }, "/currency"],
+        [{ object => "workspace", retention_events => 0 }, "/retention_events"],
+        [{ object => "workspace", sender_domains => ["a b"] },
+            "/sender_domains/0"],
+        [{ object => "webhook_endpoint", url => "ftp://x", events =>
+            ["form.submitted"] }, "/url"],
+        [{ object => "webhook_endpoint", url => "https://x.example", events =>
+            ["form.sent"] }, "/events/0"],
+        [{ object => "webhook_endpoint", url => "https://x.example",
+            secret => "x", events => ["form.submitted"] }, "/secret"],
+        [{ object => "admin", email => "boss" }, "/email"],
+        [{ object => "intake_token", name => "" }, "/name"],
+        [{ object => "agent", slug => '${WHO}' }, "/slug"],
+        [{ object => "agent", slug => "x", name => '${' }, "/name"]) {
+        my ($object, $pointer) = @$_;
+        my $file = lines({ object => "agent", slug => "ada", name => "New" },
+            $object);
+        like(refusal("--workspace", "one", $file),
+            qr{\Q$file\E: line 2: \Q$pointer\E: \S},
+            $json->encode($object));
+    }
+    like(refusal("--workspace", "one", file("{\"agent\": [\n{]}")),
+        qr/line 2: is not valid JSON/, "broken JSON");
+    like(refusal(lines({ object => "workspace", slug => "nowhere" })),
+        qr/no workspace "nowhere"; --create/, "no such workspace");
+};
+
+subtest "variables come from files, too" => sub {
+    my $set = file("# of four\nSLUG=four\nNAME=Four\nLIMIT=5\n");
+    my $name = file("Vier \$\n");
+    apply("--create", "--set-file", $set, "--set-file", "NAME=$name",
+        $template);
+    my $shown = $json->decode(show("four"));
+    is($shown->{workspace}{name}, "Vier \$ Ltd", "a file with a value");
+    is($shown->{workspace}{read_limit}, 5, "a file of values");
+    is((crmapictl($db, "apply", "--set", "1=2", $template))[0], 2,
+        "no name: 2");
+};
+
+subtest "secrets are made once, or come from files" => sub {
+    my $secret = "whsec_" . "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    my $token = "svc_in_" . "a" x 30;
+    my ($hook, $in) = (file("$secret\n"), file("$token\n"));
+    chmod 0600, $hook, $in;
+    my @objects = ({ object => "webhook_endpoint", url => "https://f.example/",
+        events => ["form.submitted"], secret_file => $hook },
+        { object => "intake_token", name => "filed", token_file => $in });
+    my $out = apply("--workspace", "four", lines(@objects));
+    like($out, qr/^2 created/m, "both are made");
+    unlike($out, qr/\Q$secret\E|$token/, "and not printed");
+    is(sql($db, "SELECT count(*) FROM crmapi.webhook_endpoint WHERE key ="
+        . " decode('" . substr($secret, 6) . "', 'base64')"), 1, "the secret");
+    is(sql($db, "SELECT count(*) FROM crmapi.intake_key WHERE key_hash ="
+        . " sha256('$token')"), 1, "the token");
+    my $before = state();
+    like(apply("--workspace", "four", lines(@objects)), qr/2 unchanged/,
+        "again nothing");
+    is(state(), $before, "no row");
+    write_file($hook, "whsec_" . "A" x 40);
+    like(apply("--workspace", "four", lines(@objects)),
+        qr/^~ webhook_endpoint .*: secret_file$/m, "another secret is taken");
+    write_file($in, "svc_in_" . "b" x 30);
+    like(refusal("--workspace", "four", lines(@objects)),
+        qr{/token_file: is another}, "another token is refused");
+};
+
+subtest "prune" => sub {
+    my $ids = $json->decode(show("four"));
+    my ($new, $won) = map { $_->{id} } @{$ids->{pipeline_stage}};
+    my ($agent) = map { $_->{id} } @{$ids->{agent}};
+    my $w = sql($db, "SELECT id FROM crmapi.workspace WHERE slug = 'four'");
+    my $card = uuid();
+    crmapictl_ok($db, { stdin => $json->encode({ object => "pipeline_card",
+        id => $card, pipeline_stage_id => $new, title => "Deal" }) . "\n"
+        . $json->encode({ object => "contact", bot_id => $agent,
+        first_name => "Grace" }) . "\n" }, "import", "--workspace", "four");
+    my @kept = grep { ($_->{name} // "") ne "New" && $_->{object} ne "form"
+        && $_->{object} !~ /token|hook|admin/ } @template;
+    my @prune = ("--set", "SLUG=four", "--set", "NAME=Four", "--set", "LIMIT=5",
+        "--prune");
+    like(refusal(@prune, lines(@kept)), qr/$new still owns cards/,
+        "what owns cards is refused");
+    like(refusal(@prune, "--move-to", $new, lines(@kept)),
+        qr/--move-to: $new is no/, "they cannot stay");
+    my $out = apply(@prune, "--move-to", $won, lines(@kept));
+    like($out, qr/^- pipeline_stage "New" \($new\)$/m, "the stage is gone");
+    like($out, qr/^- \Q$_\E /m, "so is the $_")
+        for qw(form webhook_endpoint admin intake_token);
+    is(sql($db, "SELECT pipeline_stage_id FROM crmapi.pipeline_card WHERE id ="
+        . " '$card'"), $won, "the card is in the other stage");
+    is(sql($db, "SELECT count(*) FROM crmapi.intake_key WHERE workspace_id ="
+        . " '$w' AND revoked_at IS NULL"), 0, "tokens are revoked");
+    my @none = grep { $_->{object} eq "workspace" } @kept;
+    like(refusal(@prune, lines(@none)), qr/still owns/,
+        "an agent with contacts is refused");
+    my @other = (@none, { object => "agent", slug => "eve", name => "Eve",
+        id => my $eve = uuid() }, { object => "pipeline", name => "P",
+        bot_id => "eve" }, { object => "pipeline_stage", name => "S",
+        pipeline_id => "P", bot_id => "eve", id => my $stage = uuid() });
+    apply(@prune, "--move-to", $eve, "--move-to", $stage, lines(@other));
+    is(sql($db, "SELECT bot_id FROM crmapi.contact WHERE workspace_id = '$w'"),
+        $eve, "the contacts have another agent");
+    is(sql($db, "SELECT count(*) FROM crmapi.agent WHERE workspace_id = '$w'"),
+        1, "the agent is gone");
+    like(apply(@prune, lines(@other)), qr/^0 created, 0 changed, 0 deleted/m,
+        "again nothing");
+};
+
+subtest "two at once: one waits" => sub {
+    my @pids;
+    for my $n (1 .. 4) {
+        my $pid = fork // die "fork: $!";
+        if (!$pid) {
+            my ($code) = crmapictl($db, "apply", "--create",
+                values_of("five"), $template);
+            require POSIX;
+            POSIX::_exit($code);
+        }
+        push @pids, $pid;
+    }
+    my $failed = grep { waitpid($_, 0); $? } @pids;
+    is($failed, 0, "all succeed");
+    is(sql($db, "SELECT count(*) FROM crmapi.agent a JOIN crmapi.workspace w"
+        . " ON w.id = a.workspace_id WHERE w.slug = 'five'"), 1,
+        "each object is made once");
+};
+
+subtest "workspaces from one template" => sub {
+    my $count = sanitized() || valgrinded() ? 3 : 10;
+    my $best;
+    for my $n (1 .. $count) {
+        my $start = time;
+        apply("--create", values_of("many-$n"), $template);
+        my $took = time - $start;
+        $best = $took if !defined $best || $took < $best;
+    }
+    diag(sprintf "%.0f ms for a workspace", 1000 * $best);
+    # 500 in 60 s (contract 14.1)
+    cmp_ok($best, "<", 0.12 * busy(), "500 take less than a minute")
+        unless sanitized() || valgrinded();
+    is(sql($db, "SELECT count(*) FROM crmapi.workspace WHERE slug LIKE 'many-%'"),
+        $count, "they are there");
+};
+
+done_testing();
