@@ -66,8 +66,15 @@ for my $name (sort keys %bodies) {
     my ($required, $all) = @{$bodies{$name}};
     is_deeply([sort @{$schemas->{$name}{required} || []}], [sort @$required],
         "$name: required");
-    is_deeply([sort keys %{$schemas->{$name}{properties}}], [sort @$all],
-        "$name: all members");
+    my $properties = $schemas->{$name}{properties};
+    my ($own, $shown) = ([], []);
+    push @{($properties->{$_}{'$ref'} // "") =~ m{/Shown$} ? $shown : $own}, $_
+        for sort keys %$properties;
+    is_deeply($own, [sort @$all], "$name: all members");
+    my ($resource) = $name =~ /^(.*)Update$/ or next;
+    my %own = map { $_ => 1 } @$own;
+    is_deeply($shown, [grep { !$own{$_} } sort @{$schemas->{$resource}{required}}],
+        "6.2 $name: and what a GET shows beside");
 }
 is_deeply([sort keys %{$schemas->{StartInput}{properties}{contact}
     {properties}}], [sort @CrmTest::Spec::START_CONTACT],

@@ -360,6 +360,12 @@ for my $operation (grep { $_->{requestBody} } @operations) {
     subtest "$operation->{method} $operation->{path}: bodies" => sub {
         my $schema = $openapi->resolve($operation->{requestBody}{content}
             {"application/json"}{schema});
+        # what a GET has shown is sent back below
+        my $members = $schema->{properties};
+        my @shown = grep { ($members->{$_}{'$ref'} // "") =~ m{/Shown$} }
+            keys %$members;
+        $schema = { %$schema, properties => { %$members } };
+        delete @{$schema->{properties}}{@shown};
         # only a mail with an address can have all that an answer may have
         sql($database, "UPDATE crmapi.conversation SET type = 4, email ="
             . " 'p\@example.org'") if $operation->{path} =~ m{/messages$};
@@ -372,6 +378,13 @@ for my $operation (grep { $_->{requestBody} } @operations) {
             ok($r->status =~ /^2/ && !complaints($r),
                 "6.2 $at: handling=lenient ignores it") or diag($r->text);
         }
+        return if $operation->{method} ne "PATCH";
+        my $row = $c->get(address($operation))->data;
+        is_deeply([$openapi->refused($row, { %$schema,
+            properties => $members })], [], "20.7 the document takes what a GET"
+            . " has shown");
+        status_is($c->patch(address($operation), $row), 200, "6.2 so does the"
+            . " server");
     };
 }
 

@@ -277,6 +277,16 @@ static void add_query(copy_t *copy, json_object *properties,
     }
 }
 
+/* Return whether PROPERTY is one that a PATCH only takes back. */
+static int is_shown(json_object *property)
+{
+    json_object *reference;
+
+    return json_object_object_get_ex(property, "$ref", &reference)
+           && !strcmp(json_object_get_string(reference),
+                      "#/components/schemas/Shown");
+}
+
 static void add_body(copy_t *copy, json_object *properties,
                      json_object *required, json_object *operation)
 {
@@ -287,7 +297,9 @@ static void add_body(copy_t *copy, json_object *properties,
     }
     json_object_object_foreach(json_object_object_get(body, "properties"),
                                name, value) {
-        json_object_object_add(properties, name, copy_schema(copy, value));
+        if (!is_shown(value)) {
+            json_object_object_add(properties, name, copy_schema(copy, value));
+        }
     }
     if (json_object_object_get_ex(body, "required", &list)) {
         for (size_t i = 0; i < json_object_array_length(list); i++) {

@@ -1378,6 +1378,8 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
+        /** @description What a GET has shown may be sent back: it changes nothing. Another value is ignored, or refused if the field is set once */
+        Shown: unknown;
         ErrorDetail: {
             /** @description emails[1].email; empty: the body itself */
             field: string;
@@ -1906,6 +1908,13 @@ export interface components {
             } | null;
             /** @description id in another system, which one row of the workspace has */
             external_id?: string | null;
+            id?: components["schemas"]["Shown"];
+            workspace_id?: components["schemas"]["Shown"];
+            bot_id?: components["schemas"]["Shown"];
+            total_deal_value?: components["schemas"]["Shown"];
+            last_activity_at?: components["schemas"]["Shown"];
+            created_at?: components["schemas"]["Shown"];
+            updated_at?: components["schemas"]["Shown"];
         };
         /** @description A person that agents talk to. */
         Contact: {
@@ -2084,6 +2093,13 @@ export interface components {
             } | null;
             /** @description id in another system, which one row of the workspace has */
             external_id?: string | null;
+            id?: components["schemas"]["Shown"];
+            workspace_id?: components["schemas"]["Shown"];
+            bot_id?: components["schemas"]["Shown"];
+            last_contacted_at?: components["schemas"]["Shown"];
+            suppressed?: components["schemas"]["Shown"];
+            created_at?: components["schemas"]["Shown"];
+            updated_at?: components["schemas"]["Shown"];
         };
         /** @description A contact that was merged into another one. */
         ContactMerged: {
@@ -2150,11 +2166,11 @@ export interface components {
             tags?: string[] | null;
             /** @description position in the stage, lower sorts first; a new card, and one that moves to another stage without it, goes to the end */
             order_index?: number;
-            /**
-             * Format: date-time
-             * @description null means active
-             */
+            /** @description null means active */
             archived_at?: string | null;
+            id?: components["schemas"]["Shown"];
+            created_at?: components["schemas"]["Shown"];
+            updated_at?: components["schemas"]["Shown"];
         };
         /** @description A past or planned activity with a contact or company. */
         Activity: {
@@ -2204,17 +2220,11 @@ export interface components {
             activity_type: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
             title?: string | null;
             description?: string | null;
-            /**
-             * Format: date-time
-             * @description used for task, todo, reminder
-             */
+            /** @description used for task, todo, reminder */
             due_date?: string | null;
             /** @description useful for call, meeting, video_call */
             duration_minutes?: number | null;
-            /**
-             * Format: date-time
-             * @description marks the activity done
-             */
+            /** @description marks the activity done */
             completed_at?: string | null;
             /** @description free-form JSON */
             metadata?: {
@@ -2224,22 +2234,22 @@ export interface components {
         ActivityUpdate: {
             title?: string | null;
             description?: string | null;
-            /**
-             * Format: date-time
-             * @description used for task, todo, reminder
-             */
+            /** @description used for task, todo, reminder */
             due_date?: string | null;
             /** @description useful for call, meeting, video_call */
             duration_minutes?: number | null;
-            /**
-             * Format: date-time
-             * @description marks the activity done
-             */
+            /** @description marks the activity done */
             completed_at?: string | null;
             /** @description free-form JSON */
             metadata?: {
                 [key: string]: unknown;
             } | null;
+            id?: components["schemas"]["Shown"];
+            contact_id?: components["schemas"]["Shown"];
+            company_id?: components["schemas"]["Shown"];
+            activity_type?: components["schemas"]["Shown"];
+            created_at?: components["schemas"]["Shown"];
+            updated_at?: components["schemas"]["Shown"];
         };
         /** @description A thread with a participant on one channel. */
         Conversation: {
@@ -2312,6 +2322,28 @@ export interface components {
             archived?: boolean;
             /** @description never shared with the participant */
             internal_notes?: string | null;
+            id?: components["schemas"]["Shown"];
+            bot_id?: components["schemas"]["Shown"];
+            contact_id?: components["schemas"]["Shown"];
+            type?: components["schemas"]["Shown"];
+            email?: components["schemas"]["Shown"];
+            phone_number?: components["schemas"]["Shown"];
+            human?: components["schemas"]["Shown"];
+            assigned_at?: components["schemas"]["Shown"];
+            archived_at?: components["schemas"]["Shown"];
+            deleted?: components["schemas"]["Shown"];
+            deleted_at?: components["schemas"]["Shown"];
+            internal?: components["schemas"]["Shown"];
+            last_message?: components["schemas"]["Shown"];
+            last_message_at?: components["schemas"]["Shown"];
+            last_active_at?: components["schemas"]["Shown"];
+            sentiment_positive?: components["schemas"]["Shown"];
+            sentiment_score?: components["schemas"]["Shown"];
+            sentiment_summary?: components["schemas"]["Shown"];
+            audio_url?: components["schemas"]["Shown"];
+            minutes?: components["schemas"]["Shown"];
+            visitor_id?: components["schemas"]["Shown"];
+            created_at?: components["schemas"]["Shown"];
         };
         /** @description A message of a conversation. */
         Message: {

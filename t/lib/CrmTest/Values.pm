@@ -57,6 +57,13 @@ sub least_members {
 
 # --- values that fit ----------------------------------------------------------
 
+# Whether SCHEMA is of a time; one that is sent has a pattern, as it may be a date.
+sub is_time {
+    my ($schema) = @_;
+    return ($schema->{format} // "") eq "date-time"
+        || ($schema->{pattern} // "") =~ /^\^\[0-9\]\{4\}-\(0/;
+}
+
 my %make = (
     boolean => sub { $_[3] % 2 ? JSON::PP::true : JSON::PP::false },
     number => sub { $_[3] % 5 / 4 },
@@ -70,7 +77,7 @@ my %make = (
 
         return $self->{id}->($name, $n) if $format eq "uuid";
         return sprintf "2026-%02d-%02dT01:02:03.%03dZ", 1 + $n / 28 % 12,
-            1 + $n % 28, $n % 1000 if $format eq "date-time";
+            1 + $n % 28, $n % 1000 if is_time($schema);
         return encode_base64("$name $n", "")
             if ($schema->{contentEncoding} // "") eq "base64";
         return ($schema->{examples}[0] // "$name ") . $n;
@@ -186,7 +193,8 @@ my %near = (
         return (["no id", "x"], ["an empty id", ""], [$NOTHING,
             "00000000-0000-4000-8000-000000000000"]) if $format eq "uuid";
         return (["no time", "yesterday"], ["a 13th month",
-            "2026-13-01T00:00:00Z"]) if $format eq "date-time";
+            "2026-13-01T00:00:00Z"], ["a day in words",
+            "2026-01-first"]) if is_time($schema);
         return map { ["the value $_", $_] } (grep { defined }
             @{$schema->{enum}}), "no such value", "" if $schema->{enum};
         return (["an empty text", ""], ["quotes and a backslash", "\"'\\"],
