@@ -9,6 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use File::Temp qw(tempdir);
 use JSON::PP ();
+use Text::ParseWords qw(shellwords);
 
 my $text = read_file("$CrmTest::TOP/docs/hosting.md");
 my ($database, $new) = (database(), database());
@@ -38,11 +39,12 @@ subtest "the commands" => sub {
     my @last = grep { /workspace delete/ } @commands;
     my $agents = JSON::PP->new->encode({ object => "agent", name => "Ada" });
 
+    my ($tenant) = grep { /\$\{SLUG\}/ } blocks("json");
+    write_file("$scratch/tenant.json", $tenant);
     cmp_ok(scalar @commands, ">=", 15, "there are some");
     for my $line ((grep { !/workspace delete/ } @commands), @last) {
         $line =~ s/^\$ crmapictl // or next;
-        my @words = $line =~ /"[^"]*"|\S+/g;
-        s/^"(.*)"$/$1/ for @words;
+        my @words = shellwords($line);
         my $stdin = "";
         for (my $i = 0; $i < @words; $i++) {
             splice @words, $i--, 2 if $words[$i] eq ">";
@@ -65,7 +67,8 @@ subtest "the commands" => sub {
         splice @words, -2 if $there;
         my ($code, $out, $error) = crmapictl($there ? $new : $database,
             { stdin => $stdin },
-            map { $id{$_} // (/\.dump$/ ? "$scratch/$_" : $_) } @words);
+            map { $id{$_} // (/^\w+\.(?:dump|json)$/ ? "$scratch/$_" : $_) }
+                @words);
         is($code, 0, $line) or diag($error);
         is((stat "$scratch/one.dump")[2] & 0777, 0600, "the dump is private")
             if $line =~ /workspace dump/;
@@ -81,7 +84,7 @@ subtest "the commands" => sub {
 sub accepted {
     my ($conf, @modules) = @_;
     $conf =~ s/\*:443/127.0.0.1:\@PORT\@/g;
-    $conf =~ s{logs/}{\@DIR\@/}g;
+    $conf =~ s{logs/|\$\{APACHE_LOG_DIR\}/}{\@DIR\@/}g;
     my $httpd = httpd(no_start => 1, modules => [@modules], conf => $conf);
     my ($code, $out, $error) = $httpd->run("-t");
     is($code, 0, "configtest: " . (split /\n/, $conf)[0])
@@ -102,7 +105,7 @@ subtest "the macro: a host and a log for each workspace" => sub {
     my $conninfo = postgres()->conninfo($database,
         $CrmTest::Postgres::API);
     $block =~ s/\*:443/127.0.0.1:\@PORT\@/g;
-    $block =~ s{logs/}{\@DIR\@/}g;
+    $block =~ s{logs/|\$\{APACHE_LOG_DIR\}/}{\@DIR\@/}g;
     $block =~ s/^(?:CrmApi On|DBD.*)\n//mg;
     my $httpd = httpd(database => $database, modules => ["macro"],
         conf => $block);
