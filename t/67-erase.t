@@ -288,14 +288,15 @@ subtest "what is being sent to the person is waited for" => sub {
     is(sql($database, "SELECT string_agg(state, ' ' ORDER BY id)
         FROM crmapi.job WHERE payload ->> 'contact_id' = '$id'"),
         "leased cancelled", "and nothing more is sent");
+    # the command ends each attempt by COMMIT, and sleeps
+    my $now = sql($database, "SELECT clock_timestamp()");
     my ($said) = in_processes(2, sub {
         return $w->ctl("contact", "erase", $id, "--workspace", $w->id)
             if $_[0] == 1;
         ok(wait_for(sub { sql($database, "SELECT count(*) FROM
-            pg_stat_activity WHERE query LIKE '%crmapi.person(%'
-            AND pid <> pg_backend_pid() AND state = 'idle'
-            AND backend_start > now() - interval '1 minute'") > 0 }),
-            "the command waits");
+            pg_stat_activity WHERE datname = current_database()
+            AND query = 'COMMIT' AND state = 'idle'
+            AND backend_start > '$now'") > 0 }), "the command waits");
         sql($database, "UPDATE crmapi.job SET state = 'done',
             leased_by = NULL, leased_until = NULL, finished_at = now()
             WHERE payload ->> 'contact_id' = '$id' AND state = 'leased'");
