@@ -13,6 +13,7 @@
 #include "crm_endpoint.h"
 #include "crm_key.h"
 #include "crm_limit_key.h"
+#include "crm_mcp.h"
 #include "crm_resources.h"
 
 #define KEY "svc_live_abcdefghijklmnopqrstuvwxABCDEF"
@@ -33,26 +34,35 @@ typedef struct sample_t {
     const char *resource;       /* whose rows they are */
     int rows;
     int totals;                 /* a total comes before the row's columns */
+    const crm_mount_t *mount;   /* NULL: the API */
 } sample_t;
 
 static const sample_t samples[] = {
-    {"get", "GET", "/contacts/" ID, NULL, NULL, "contact", 1, 0},
-    {"list", "GET", "/contacts", NULL, NULL, "contact", 25, 1},
+    {"get", "GET", "/contacts/" ID, NULL, NULL, "contact", 1, 0, NULL},
+    {"list", "GET", "/contacts", NULL, NULL, "contact", 25, 1, NULL},
     {"filters", "GET", "/conversations",
-     "type=email&active=true&assigned_to=u1", NULL, "conversation", 25, 1},
+     "type=email&active=true&assigned_to=u1", NULL, "conversation", 25, 1, NULL},
     {"create", "POST", "/contacts", NULL,
      "{\"bot_id\":\"" ID "\",\"first_name\":\"Ada\",\"last_name\":\"King\","
      "\"emails\":[\"ada@example.com\"],\"phone_numbers\":[\"+4930123456\"],"
      "\"tags\":[\"vip\",\"math\"],\"notes\":\"met at the conference\","
-     "\"custom_fields\":{\"plan\":\"gold\",\"seats\":12}}", "contact", 1, 0},
+     "\"custom_fields\":{\"plan\":\"gold\",\"seats\":12}}", "contact", 1, 0, NULL},
     {"activity", "POST", "/activities", NULL,
      "{\"contact_id\":\"" ID "\",\"activity_type\":\"note\","
      "\"title\":\"Met at the conference\",\"description\":\"Yes, we are open"
-     " on Saturday.\"}", "activity", 1, 0},
+     " on Saturday.\"}", "activity", 1, 0, NULL},
     {"answer", "POST", "/conversations/" ID "/messages", NULL,
      "{\"content\":\"Yes, we are open on Saturday.\",\"content_type\":"
      "\"text/markdown\",\"subject\":\"Met at the conference\"}",
-     "message", 1, 0},
+     "message", 1, 0, NULL},
+    {"tool_get", "POST", "/", NULL,
+     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":"
+     "{\"name\":\"contacts_get\",\"arguments\":{\"id\":\"" ID "\"}}}",
+     "contact", 1, 0, &crm_mcp_mount},
+    {"tool_list", "POST", "/", NULL,
+     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":"
+     "{\"name\":\"contacts_list\",\"arguments\":{\"page_size\":25}}}",
+     "contact", 25, 0, &crm_mcp_mount},
 };
 
 /* Columns by the name of their type: what PostgreSQL would send. */
@@ -173,7 +183,8 @@ static apr_size_t serve_requests(const crm_service_t *service,
 
     for (int i = 0; i < count; i++) {
         request->pool = pool;
-        crm_serve(&response, service, &crm_api_mount, request);
+        crm_serve(&response, service,
+                  sample->mount ? sample->mount : &crm_api_mount, request);
         if (response.status >= 300) {
             fprintf(stderr, "%s: %d %.*s\n", sample->name, response.status,
                     (int)response.body.len, response.body.data);
@@ -236,6 +247,7 @@ static apr_size_t scan_and_copy(const char *answer, apr_size_t len, int count,
 /* Make SERVICE one with the key KEY known to its memory. */
 static void make_service(crm_service_t *service, apr_pool_t *pool)
 {
+    static const crm_mcp_site_t site = {NULL, CRM_MCP_ALL};
     crm_limit_config_t config = {16, {0, 0}, 0};
     apr_size_t size = crm_limit_size(&config);
     crm_limit_key_t key;
@@ -247,6 +259,7 @@ static void make_service(crm_service_t *service, apr_pool_t *pool)
     service->acquire = acquire;
     service->release = release;
     service->read_body = read_body;
+    service->mcp = &site;
     memset(&key, 0, sizeof(key));
     crm_key_hash(key.hash, KEY, strlen(KEY));
     apr_cpystrn(key.key_id, ID, sizeof(key.key_id));
@@ -279,6 +292,11 @@ static void measure(apr_pool_t *pool)
     apr_table_setn(headers, "Authorization", "Bearer " KEY);
     if (sample->body) {
         apr_table_setn(headers, "Content-Type", "application/json");
+    }
+    if (sample->mount) {
+        apr_table_setn(headers, "Accept",
+                       "application/json, text/event-stream");
+        apr_table_setn(headers, "MCP-Protocol-Version", "2025-11-25");
     }
     request.headers = headers;
     request.request_id = "r";
@@ -313,11 +331,14 @@ int main(int argc, const char *const *argv)
         }
     }
     if (!sample) {
-        fputs("usage: count_instructions get|list|filters|create|activity|answer\n", stderr);
+        fputs("usage: count_instructions SAMPLE\n", stderr);
         return EXIT_FAILURE;
     }
     error = crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain,
                          pool);
+    if (!error) {
+        error = crm_mcp_init(pool);
+    }
     if (error) {
         fprintf(stderr, "%s\n", error->log);
         return EXIT_FAILURE;
