@@ -130,7 +130,7 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "allowed origins: https://www.example.com,..., or *; empty: only the"
         " server's own"},
     [CTL_RECIPIENT] = {"recipient", "ADDRESS",
-        "recipient of the mail; may be repeated; default: from its headers", 1},
+        "recipient of the mail; may be repeated; default: from its headers"},
     [CTL_SENDER] = {"sender", "ADDRESS",
         "envelope sender, may be empty; default: Return-Path"},
     [CTL_MAX_MESSAGE] = {"max-message", "BYTES",
@@ -142,7 +142,7 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_HOURLY] = {"hourly", "COUNT",
         "mails per hour and sender that count as replies; default 30"},
     [CTL_AUTHSERV_ID] = {"authserv-id", "ID",
-        "trusted host for Authentication-Results; may be repeated", 1},
+        "trusted host for Authentication-Results; may be repeated"},
     [CTL_YES] = {"yes", NULL, "confirm the deletion"},
     [CTL_PASSWORD_FILE] = {"password-file", "FILE",
         "file whose first line is the password; default: it is not changed"},
@@ -193,12 +193,12 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_PRUNE] = {"prune", NULL, "delete what the files do not name"},
     [CTL_MOVE_TO] = {"move-to", "ID",
         "prune: what a deleted object still owns gets this agent, stage, form or"
-        " template instead; may be repeated", 1},
+        " template instead; may be repeated"},
     [CTL_SET] = {"set", "NAME=VALUE",
-        "value of ${NAME} in the files; may be repeated", 1},
+        "value of ${NAME} in the files; may be repeated"},
     [CTL_SET_FILE] = {"set-file", "FILE",
         "file with a line NAME=VALUE for each variable; NAME=FILE: file whose"
-        " text is the value; may be repeated", 1},
+        " text is the value; may be repeated"},
     [CTL_PRINT_SCHEMA] = {"schema", NULL,
         "print the JSON Schema of documents, and do nothing else"},
 };

@@ -94,7 +94,6 @@ typedef struct ctl_option_info_t {
     const char *value;          /* the name of its value in the help; NULL: it
                                    takes none */
     const char *help;
-    int repeats;                /* it may be given several times */
 } ctl_option_info_t;
 
 /* An option of the command line with its value. */

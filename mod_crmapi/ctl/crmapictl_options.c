@@ -46,13 +46,17 @@ static ctl_option_t find_option(const char *name, size_t len)
     return (ctl_option_t)option;
 }
 
+/* The options that may be given several times. */
+#define REPEATED (CTL_BIT(CTL_RECIPIENT) | CTL_BIT(CTL_AUTHSERV_ID) \
+    | CTL_BIT(CTL_MOVE_TO) | CTL_BIT(CTL_SET) | CTL_BIT(CTL_SET_FILE))
+
 /* Set OPTION of CTL to VALUE, or append VALUE to the values given before. */
 static void set_option(ctl_t *ctl, ctl_option_t option, const char *value)
 {
     const char *before = ctl->options[option];
     ctl_given_t given = {option, value};
 
-    if (ctl_options[option].repeats) {
+    if (CTL_BIT(option) & REPEATED) {
         APR_ARRAY_PUSH(ctl->given, ctl_given_t) = given;
     }
     ctl->options[option] = before ? apr_pstrcat(ctl->pool, before, "\n",
@@ -95,7 +99,7 @@ static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *group,
         return ctl_misuse(ctl, "unknown option %s", shown);
     }
     option = option_of(option, group);
-    if (ctl->options[option] && !ctl_options[option].repeats) {
+    if (ctl->options[option] && !(CTL_BIT(option) & REPEATED)) {
         return ctl_misuse(ctl, "%s is given twice", shown);
     }
     if (!ctl_options[option].value) {
