@@ -57,6 +57,7 @@ static crm_error_t *find_settings(ctl_item_t **item_p, ctl_apply_t *apply)
     *item_p = NULL;
     for (int i = 0; i < apply->items->nelts; i++) {
         ctl_item_t *item = APR_ARRAY_IDX(apply->items, i, ctl_item_t *);
+        const char *id;
 
         if (item->kind != ctl_kinds) {
             continue;
@@ -65,6 +66,7 @@ static crm_error_t *find_settings(ctl_item_t **item_p, ctl_apply_t *apply)
             return ctl_item_refuse(apply->ctl, item, NULL,
                                    "is a second workspace: apply makes one");
         }
+        CRM_ERR(ctl_match_id(&id, apply, item));
         *item_p = item;
     }
     return NULL;

@@ -194,9 +194,8 @@ static void add_row(ctl_apply_t *apply, const ctl_kind_t *kind,
     work->is_new = 1;
 }
 
-/* Set *ID_P to the id that ITEM has, in the command's pool; NULL: it has none. */
-static crm_error_t *read_id(const char **id_p, ctl_apply_t *apply,
-                            const ctl_item_t *item)
+crm_error_t *ctl_match_id(const char **id_p, ctl_apply_t *apply,
+                          const ctl_item_t *item)
 {
     json_object *value = json_object_object_get(item->object, "id");
     const char *text = ctl_match_text(item, "id");
@@ -234,7 +233,7 @@ static crm_error_t *find_row(ctl_apply_t *apply, const ctl_kind_t *kind,
     ctl_row_t *row;
     const char *id;
 
-    CRM_ERR(read_id(&id, apply, work->item));
+    CRM_ERR(ctl_match_id(&id, apply, work->item));
     row = id ? find_id(apply, kind, id) : NULL;
     if (!row && !by_id) {
         CRM_ERR(find_named(&row, apply, kind, work->item));

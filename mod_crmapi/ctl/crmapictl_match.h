@@ -23,4 +23,9 @@ const char *ctl_match_reference(ctl_apply_t *apply, const char *name,
 /* Return the text of the member NAME of ITEM, or NULL. */
 const char *ctl_match_text(const ctl_item_t *item, const char *name);
 
+/* Set *ID_P to the id that ITEM has, in the command's pool; NULL: it has none.
+ * Error: it is no UUID. */
+crm_error_t *ctl_match_id(const char **id_p, ctl_apply_t *apply,
+                          const ctl_item_t *item);
+
 #endif /* CRMAPICTL_MATCH_H */
