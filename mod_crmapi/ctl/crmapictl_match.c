@@ -54,9 +54,8 @@ static int is_same(const ctl_kind_t *kind, const char *name, const char *a,
                           && crm_email_equal(a, b, pool)));
 }
 
-/* Return the row of KIND with ID; NULL: there is none. */
-static ctl_row_t *find_id(const ctl_apply_t *apply, const ctl_kind_t *kind,
-                          const char *id)
+ctl_row_t *ctl_match_row(const ctl_apply_t *apply, const ctl_kind_t *kind,
+                         const char *id)
 {
     const apr_array_header_t *rows = CTL_ROWS(apply, kind);
 
@@ -106,7 +105,7 @@ const char *ctl_match_reference(ctl_apply_t *apply, const char *name,
     ctl_row_t *row = NULL;
 
     if (crm_uuid_parse(id, text, strlen(text))) {
-        row = find_id(apply, kind, id);
+        row = ctl_match_row(apply, kind, id);
     }
     if (!row && (!kind->handle
                  || !find_text(&row, apply, kind, kind->handle, text, NULL,
@@ -234,7 +233,7 @@ static crm_error_t *find_row(ctl_apply_t *apply, const ctl_kind_t *kind,
     const char *id;
 
     CRM_ERR(ctl_match_id(&id, apply, work->item));
-    row = id ? find_id(apply, kind, id) : NULL;
+    row = id ? ctl_match_row(apply, kind, id) : NULL;
     if (!row && !by_id) {
         CRM_ERR(find_named(&row, apply, kind, work->item));
         if (!row) {

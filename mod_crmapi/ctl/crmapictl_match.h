@@ -23,6 +23,11 @@ const char *ctl_match_reference(ctl_apply_t *apply, const char *name,
 /* Return the text of the member NAME of ITEM, or NULL. */
 const char *ctl_match_text(const ctl_item_t *item, const char *name);
 
+/* Return the row of KIND with ID, its own or the one that its object has; NULL:
+ * there is none. */
+ctl_row_t *ctl_match_row(const ctl_apply_t *apply, const ctl_kind_t *kind,
+                         const char *id);
+
 /* Set *ID_P to the id that ITEM has, in the command's pool; NULL: it has none.
  * Error: it is no UUID. */
 crm_error_t *ctl_match_id(const char **id_p, ctl_apply_t *apply,

@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_uuid.h"
+#include "crmapictl_match.h"
 #include "crmapictl_options.h"
 
 /* What rows of a kind own: the rows of TABLE whose COLUMN has their id. */
@@ -34,27 +35,26 @@ static const struct {
     {NULL, NULL, NULL, NULL, 0}
 };
 
+/* Return whether ROW (may be NULL) stays, because a document names it. */
+static int stays(const ctl_row_t *row)
+{
+    return row && row->item;
+}
+
 /* Return the row of KIND that --move-to names, or NULL. */
 static const char *target_of(const ctl_apply_t *apply, const ctl_kind_t *kind)
 {
     const apr_array_header_t *given = apply->ctl->given;
-    const apr_array_header_t *rows = CTL_ROWS(apply, kind);
     char id[CRM_UUID_LEN + 1];
 
     for (int i = 0; i < given->nelts; i++) {
         const ctl_given_t *one = &APR_ARRAY_IDX(given, i, ctl_given_t);
+        const ctl_row_t *row = one->option == CTL_MOVE_TO
+            && crm_uuid_parse(id, one->value, strlen(one->value))
+            ? ctl_match_row(apply, kind, id) : NULL;
 
-        if (one->option != CTL_MOVE_TO
-            || !crm_uuid_parse(id, one->value, strlen(one->value))) {
-            continue;
-        }
-        for (int r = 0; r < rows->nelts; r++) {
-            const ctl_row_t *row = APR_ARRAY_IDX(rows, r, const ctl_row_t *);
-
-            if (row->item && (!strcmp(row->id, id)
-                              || (row->alias && !strcmp(row->alias, id)))) {
-                return row->id;
-            }
+        if (stays(row)) {
+            return row->id;
         }
     }
     return NULL;
@@ -76,17 +76,8 @@ static crm_error_t *check_targets(const ctl_apply_t *apply)
         }
         CRM_ERR(ctl_uuid(id, apply->ctl, "--move-to", one->value));
         for (int o = 0; owned[o].kind && !found; o++) {
-            const apr_array_header_t *rows =
-                CTL_ROWS(apply, ctl_kind_find(owned[o].kind));
-
-            for (int r = 0; r < rows->nelts && !found; r++) {
-                const ctl_row_t *row = APR_ARRAY_IDX(rows, r,
-                                                     const ctl_row_t *);
-
-                found = row->item && (!strcmp(row->id, id)
-                                      || (row->alias
-                                          && !strcmp(row->alias, id)));
-            }
+            found = stays(ctl_match_row(apply, ctl_kind_find(owned[o].kind),
+                                        id));
         }
         if (!found) {
             return ctl_fault(apply->ctl, "--move-to: %s is no agent, stage, form"
