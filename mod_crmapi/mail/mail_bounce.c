@@ -144,31 +144,27 @@ static void read_status(crm_mail_t *mail, GMimePart *part, apr_pool_t *pool)
     }
 }
 
-/* Return a part of OBJECT whose type is message/SUBTYPE or message/OTHER, the one
- * after *SKIP others; NULL if there is none. Take those that were passed off
- * *SKIP. */
-static GMimePart *find_part(GMimeObject *object, const char *subtype,
-                            const char *other, int *skip, int depth)
+/* Add the parts of OBJECT whose type is message/SUBTYPE or message/OTHER to PARTS,
+ * of GMimePart *. */
+static void find_parts(apr_array_header_t *parts, GMimeObject *object,
+                       const char *subtype, const char *other, int depth)
 {
     GMimeContentType *type = g_mime_object_get_content_type(object);
-    GMimePart *found = NULL;
 
     if (GMIME_IS_MULTIPART(object) && depth < DEPTH) {
         GMimeMultipart *multipart = GMIME_MULTIPART(object);
         int count = g_mime_multipart_get_count(multipart);
 
-        for (int i = 0; !found && i < count && i < CRM_MAIL_LIST_MAX; i++) {
-            found = find_part(g_mime_multipart_get_part(multipart, i), subtype,
-                              other, skip, depth + 1);
+        for (int i = 0; i < count && i < CRM_MAIL_LIST_MAX; i++) {
+            find_parts(parts, g_mime_multipart_get_part(multipart, i), subtype,
+                       other, depth + 1);
         }
     }
-    else if (GMIME_IS_PART(object)
+    else if (GMIME_IS_PART(object) && parts->nelts < GROUPS
              && (g_mime_content_type_is_type(type, "message", subtype)
-                 || g_mime_content_type_is_type(type, "message", other))
-             && --*skip < 0) {
-        found = GMIME_PART(object);
+                 || g_mime_content_type_is_type(type, "message", other))) {
+        APR_ARRAY_PUSH(parts, GMimePart *) = GMIME_PART(object);
     }
-    return found;
 }
 
 /* ---- bounces in words ---------------------------------------------------- */
@@ -301,16 +297,18 @@ int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
     };
     const char *type = report_type(mime), *kind = NULL;
     GMimeObject *top = g_mime_message_get_mime_part(mime);
-    int skip = 0;
-    GMimePart *part = top ? find_part(top, "feedback-report",
-                                      "feedback-report", &skip, 0) : NULL;
+    apr_array_header_t *parts = apr_array_make(pool, 1, sizeof(GMimePart *));
 
-    if (!part && (!type || strcasecmp(type, "feedback-report"))) {
+    if (top) {
+        find_parts(parts, top, "feedback-report", "feedback-report", 0);
+    }
+    if (!parts->nelts && (!type || strcasecmp(type, "feedback-report"))) {
         return 0;
     }
-    if (part) {
+    if (parts->nelts) {
         apr_size_t len;
-        const char *bytes = crm_mail_bytes(&len, part, pool);
+        const char *bytes = crm_mail_bytes(
+            &len, APR_ARRAY_IDX(parts, 0, GMimePart *), pool);
 
         kind = field(bytes, len, "Feedback-Type", pool);
     }
@@ -327,20 +325,14 @@ int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
  * words before the one with fields. */
 static int read_report(crm_mail_t *mail, GMimeMessage *mime, apr_pool_t *pool)
 {
-    int count = 0;
+    apr_array_header_t *parts = apr_array_make(pool, 2, sizeof(GMimePart *));
 
-    for (; count < GROUPS; count++) {
-        int skip = count;
-        GMimePart *part = find_part(g_mime_message_get_mime_part(mime),
-                                    "delivery-status",
-                                    "global-delivery-status", &skip, 0);
-
-        if (!part) {
-            break;
-        }
-        read_status(mail, part, pool);
+    find_parts(parts, g_mime_message_get_mime_part(mime), "delivery-status",
+               "global-delivery-status", 0);
+    for (int i = 0; i < parts->nelts; i++) {
+        read_status(mail, APR_ARRAY_IDX(parts, i, GMimePart *), pool);
     }
-    return count > 0;
+    return parts->nelts > 0;
 }
 
 int crm_mail_bounced(crm_mail_t *mail, GMimeMessage *mime, int daemon,
