@@ -283,6 +283,12 @@ static int count_of(const ctl_apply_t *apply, char sign)
     return count;
 }
 
+/* Return what CHANGE's secret is called. */
+static const char *secret_name(const ctl_change_t *change)
+{
+    return !strcmp(change->kind->table, "intake_key") ? "token" : "secret";
+}
+
 /* Add CHANGE to BUF as a line. With SECRETS: its secret, too. */
 static void add_line(crm_buf_t *buf, const ctl_change_t *change, int secrets)
 {
@@ -294,9 +300,7 @@ static void add_line(crm_buf_t *buf, const ctl_change_t *change, int secrets)
                    change->row->id, change->fields ? ": " : "",
                    change->fields ? change->fields : "");
     if (secrets && change->secret) {
-        crm_buf_printf(buf, "  %s: %s\n",
-                       !strcmp(change->kind->table, "intake_key") ? "token"
-                       : "secret", change->secret);
+        crm_buf_printf(buf, "  %s: %s\n", secret_name(change), change->secret);
     }
 }
 
@@ -317,8 +321,7 @@ static void add_json(crm_buf_t *buf, const ctl_change_t *change, int secrets)
     add_member(buf, "id", change->row->id);
     add_member(buf, "name", name_of(change));
     add_member(buf, "fields", change->fields);
-    add_member(buf, !strcmp(change->kind->table, "intake_key") ? "token"
-               : "secret", secrets ? change->secret : NULL);
+    add_member(buf, secret_name(change), secrets ? change->secret : NULL);
     crm_buf_putc(buf, '}');
 }
 
