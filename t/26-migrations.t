@@ -83,7 +83,7 @@ for my $space (["p", "pro"], ["s", "standard"], ["f", "free"]) {
         row(activity => %in, id => id("activity-$key-$n"),
             contact_id => id("contact-$key-$n"), activity_type => "call",
             company_id => $n == 2 ? id("company-$key") : undef,
-            due_date => $then, duration_minutes => "0.25", %made);
+            due_date => $then, duration_minutes => "0.25", %kept);
         row(conversation => %own, id => id("talk-$key-$n"), type => $n,
             contact_id => id("contact-$key-$n"), email => "c$n\@x.example",
             active => $n < 4 ? "true" : "false", last_message => "Hello",

@@ -11,6 +11,9 @@ use CrmTest::Child;
 use CrmTest::Session;
 use CrmTest::Upgrade;
 use Digest::SHA qw(sha256_hex);
+use File::Basename qw(basename);
+use File::Path qw(make_path);
+use File::Temp qw(tempdir);
 use JSON::PP ();
 use List::Util qw(sum);
 use Time::HiRes qw(time sleep);
@@ -255,6 +258,23 @@ subtest "batches go on after the last one" => sub {
     is(scalar sql($database, $versions), $touched,
         "the next run does not touch them again");
     complete($database);
+};
+
+subtest "limits are a step's: not what comes behind it, not the database's" => sub {
+    my ($database) = filled();
+    my $dir = tempdir("crm-limits-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+    symlink $_, "$dir/" . basename($_) or die "$_: $!\n"
+        for glob("$CrmTest::TOP/schema/[0-9]*.sql"),
+        "$CrmTest::TOP/schema/citus";
+    write_file(sprintf("%s/%04d-step.sql", $dir, $before + 1),
+        "-- min_module: $before\n-- step: transaction: one\nSELECT 1;\n");
+    make_path("$dir/repeat");
+    write_file("$dir/repeat/0001-slow.sql", "SELECT pg_sleep(1.5);\n");
+    sql($database, "ALTER DATABASE $database SET statement_timeout = '500ms'");
+    is(crmapictl_ok($database, "migrate", "--schema", $dir),
+        "schema version " . ($before + 1), "behind a step");
+    is(crmapictl_ok($database, "migrate", "--schema", $dir),
+        "schema version " . ($before + 1), "without one");
 };
 
 subtest "no statement waits for a migration longer than a second" => sub {

@@ -21,9 +21,12 @@
 /* Pause between attempts to get the advisory lock. */
 #define LOCK_PAUSE apr_time_from_msec(200)
 
-/* Settings of the session. Statements of batches are planned for their values.
- * NOTICE_END: the server ends a statement soon after its client was killed. */
+/* Settings of the session. Only a step limits its own locks and time: a role's or
+ * a database's default is for others. Statements of batches are planned for their
+ * values. NOTICE_END: the server ends a statement soon after its client was
+ * killed. */
 #define SESSION \
+    "SET lock_timeout = 0; SET statement_timeout = 0;" \
     "SET idle_in_transaction_session_timeout = 0;" \
     "SET plan_cache_mode = force_custom_plan;" \
     "SET client_min_messages = warning"

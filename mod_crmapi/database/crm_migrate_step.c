@@ -171,7 +171,6 @@ static crm_error_t *try_index(state_t *state)
 {
     int exists, valid;
 
-    CRM_ERR(set_limits(state, 0, 0));
     CRM_ERR(look_at_index(&exists, &valid, state));
     if (exists && !valid) {
         tell(state, apr_pstrcat(state->pool, "CRM2112: ", step_name(state),
@@ -194,7 +193,6 @@ static crm_error_t *try_index(state_t *state)
 
 static crm_error_t *try_alone(state_t *state)
 {
-    CRM_ERR(set_limits(state, 0, 0));
     CRM_ERR(crm_db_exec(state->run->conn, state->step->sql, state->pool));
     return advance(state);
 }
@@ -424,7 +422,6 @@ static crm_error_t *begin(state_t *state)
     };
     PGresult *result;
 
-    CRM_ERR(set_limits(state, 0, 0));
     CRM_ERR(crm_db_query(&result, state->run->conn, &stmt, pool));
     state->position = crm_db_value(result, 0, 0);
     return NULL;
@@ -445,6 +442,8 @@ crm_error_t *crm_migrate_step(const crm_migrate_step_t *run)
     do {
         error = error ? error : attempt(&state);
     } while (!error && state.more);
+    /* what follows is not part of the step */
+    error = error ? error : set_limits(&state, 0, 0);
     return error ? crm_migration_fault(run->pool, "CRM2107: %s: %s",
                                        step_name(&state), log_of(error))
                  : NULL;
