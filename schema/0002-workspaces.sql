@@ -428,6 +428,43 @@ $$;
 CREATE TRIGGER zz_audit AFTER DELETE ON crmapi.workspace
     FOR EACH ROW EXECUTE FUNCTION crmapi.audit_forget();
 
+-- What a workspace has used on a day in UTC (contract 14.7). The module adds requests,
+-- which it has counted in memory, with those that were answered 429. Messages,
+-- deliveries of webhooks and bytes are measured by the worker once a day
+-- (0014-upkeep.sql); null: not measured on that day. They stay when what was counted is
+-- deleted.
+CREATE TABLE crmapi.usage (
+    workspace_id uuid NOT NULL
+        REFERENCES crmapi.workspace ON DELETE CASCADE,
+    day date NOT NULL,
+    requests bigint NOT NULL DEFAULT 0 CHECK (requests >= 0),
+    limited bigint NOT NULL DEFAULT 0 CHECK (limited BETWEEN 0 AND requests),
+    messages_in bigint CHECK (messages_in >= 0),
+    messages_out bigint CHECK (messages_out >= 0),
+    webhooks bigint CHECK (webhooks >= 0),
+    storage bigint CHECK (storage >= 0),
+    PRIMARY KEY (workspace_id, day)
+);
+
+-- Add REQUESTS, of which LIMITED were answered 429, to those of WORKSPACE on the day
+-- DAYS after 1970-01-01, unless the workspace is gone. Locks: usage. For the API.
+CREATE FUNCTION crmapi.usage_add(workspace uuid, days integer, requests bigint,
+                                 limited bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    PERFORM FROM crmapi.workspace w WHERE w.id = usage_add.workspace;
+    IF FOUND THEN
+        INSERT INTO crmapi.usage AS u (workspace_id, day, requests, limited)
+        VALUES (workspace, date '1970-01-01' + days, usage_add.requests,
+                usage_add.limited)
+        ON CONFLICT ON CONSTRAINT usage_pkey DO UPDATE
+            SET requests = u.requests + excluded.requests,
+                limited = u.limited + excluded.limited;
+    END IF;
+END
+$$;
+
 -- ---- deleting a workspace --------------------------------------------------
 
 -- Delete the workspace TARGET and all its rows, in one cascade: rows first,

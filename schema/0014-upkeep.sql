@@ -482,3 +482,187 @@ BEGIN
             AND d.event_id = v.id AND d.status = 'pending');
 END
 $$;
+
+-- ---- usage (contract 14.7) ---------------------------------------------------
+
+-- The day of MOMENT (null: now) in UTC. Internal.
+CREATE FUNCTION crmapi.usage_day(moment timestamptz) RETURNS date
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    RETURN (coalesce(moment, now()) AT TIME ZONE 'UTC')::date;
+
+-- What WORKSPACE has received and sent on DAY, as far as it is still there: messages of
+-- people, messages to people, and deliveries of webhooks that an endpoint has taken.
+-- Internal.
+CREATE FUNCTION crmapi.usage_count(workspace uuid, day date,
+        OUT messages_in bigint, OUT messages_out bigint, OUT webhooks bigint)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    since CONSTANT timestamptz := day::timestamp AT TIME ZONE 'UTC';
+    until CONSTANT timestamptz := (day + 1)::timestamp AT TIME ZONE 'UTC';
+BEGIN
+    SELECT count(*) FILTER (WHERE m.role = 'user'),
+           count(*) FILTER (WHERE m.role IN ('assistant', 'human'))
+    INTO messages_in, messages_out
+    FROM crmapi.message m
+    WHERE m.workspace_id = usage_count.workspace
+      AND m.created_at >= since AND m.created_at < until;
+    SELECT count(*) INTO webhooks FROM crmapi.webhook_delivery d
+    WHERE d.workspace_id = usage_count.workspace AND d.status = 'delivered'
+      AND d.finished_at >= since AND d.finished_at < until
+      AND d.created_at < until;
+END
+$$;
+
+-- How many bytes WORKSPACE keeps: attachments, originals and HTML of mails, texts and
+-- metadata of messages, submissions, and the rows of contacts, companies and
+-- activities, without indexes. Values that PostgreSQL has compressed count as such
+-- only in rows. Internal.
+CREATE FUNCTION crmapi.usage_storage(workspace uuid) RETURNS bigint
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT sum(k.n) FROM (
+        SELECT sum(a.size) AS n FROM crmapi.attachment a
+        WHERE a.workspace_id = usage_storage.workspace AND a.stored
+        UNION ALL SELECT sum(octet_length(o.bytes)) FROM crmapi.original o
+        WHERE o.workspace_id = usage_storage.workspace
+        UNION ALL SELECT sum(octet_length(h.html)) FROM crmapi.message_html h
+        WHERE h.workspace_id = usage_storage.workspace
+        UNION ALL SELECT sum(octet_length(m.content)
+            + pg_column_size(m.metadata)) FROM crmapi.message m
+        WHERE m.workspace_id = usage_storage.workspace
+        UNION ALL SELECT sum(pg_column_size(s.custom_field_responses))
+        FROM crmapi.submission s
+        WHERE s.workspace_id = usage_storage.workspace
+        UNION ALL SELECT sum(pg_column_size(c.*)) FROM crmapi.contact c
+        WHERE c.workspace_id = usage_storage.workspace
+        UNION ALL SELECT sum(pg_column_size(p.*)) FROM crmapi.company p
+        WHERE p.workspace_id = usage_storage.workspace
+        UNION ALL SELECT sum(pg_column_size(v.*)) FROM crmapi.activity v
+        WHERE v.workspace_id = usage_storage.workspace
+        UNION ALL SELECT 0) k);
+END
+$$;
+
+-- The first day of WORKSPACE that is to be counted on TODAY: that of its last
+-- measurement, or its own first one, but none that is more than 31 days ago. Internal.
+CREATE FUNCTION crmapi.usage_since(workspace uuid, today date) RETURNS date
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    measured CONSTANT date := (
+        SELECT max(u.day) FROM crmapi.usage u
+        WHERE u.workspace_id = usage_since.workspace
+          AND u.storage IS NOT NULL);
+    made CONSTANT date := (
+        SELECT crmapi.usage_day(w.created_at) FROM crmapi.workspace w
+        WHERE w.id = usage_since.workspace);
+BEGIN
+    RETURN least(greatest(coalesce(measured, made, today), today - 31), today);
+END
+$$;
+
+-- Measure what WORKSPACE has used until MOMENT (null: now), unless that was done on the
+-- same day. Returns whether it was. What was counted before and has been deleted stays
+-- counted. Locks: usage. For the worker.
+CREATE FUNCTION crmapi.usage_measure(workspace uuid, moment timestamptz)
+    RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    today CONSTANT date := crmapi.usage_day(moment);
+    of date := crmapi.usage_since(workspace, today);
+    bytes bigint;
+    n record;
+BEGIN
+    IF EXISTS (SELECT FROM crmapi.usage u
+               WHERE u.workspace_id = usage_measure.workspace AND u.day = today
+                 AND u.storage IS NOT NULL) THEN
+        RETURN false;
+    END IF;
+    bytes := crmapi.usage_storage(workspace);
+    WHILE of <= today LOOP
+        n := crmapi.usage_count(workspace, of);
+        INSERT INTO crmapi.usage AS u (workspace_id, day, messages_in,
+            messages_out, webhooks, storage)
+        VALUES (workspace, of, n.messages_in, n.messages_out, n.webhooks,
+                CASE WHEN of = today THEN bytes END)
+        ON CONFLICT ON CONSTRAINT usage_pkey DO UPDATE
+            SET messages_in = greatest(u.messages_in, excluded.messages_in),
+                messages_out = greatest(u.messages_out, excluded.messages_out),
+                webhooks = greatest(u.webhooks, excluded.webhooks),
+                storage = coalesce(u.storage, excluded.storage);
+        of := of + 1;
+    END LOOP;
+    RETURN true;
+END
+$$;
+
+-- What WORKSPACE has used on each day from FIRST to LAST, but not before it began and
+-- not after today. What the worker has not measured yet is counted now. For the owner.
+CREATE FUNCTION crmapi.usage_list(workspace uuid, first date, last date)
+    RETURNS TABLE (day date, requests bigint, limited bigint,
+                   messages_in bigint, messages_out bigint, webhooks bigint,
+                   storage bigint)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    today CONSTANT date := crmapi.usage_day(NULL);
+    since CONSTANT date := crmapi.usage_since(workspace, today);
+    began CONSTANT date := least(since, (
+        SELECT min(u.day) FROM crmapi.usage u
+        WHERE u.workspace_id = usage_list.workspace));
+    n record;
+BEGIN
+    day := greatest(first, began);
+    WHILE day <= least(last, today) LOOP
+        SELECT u.requests, u.limited, u.messages_in, u.messages_out, u.webhooks,
+               u.storage
+        INTO requests, limited, messages_in, messages_out, webhooks, storage
+        FROM crmapi.usage u
+        WHERE u.workspace_id = usage_list.workspace AND u.day = usage_list.day;
+        requests := coalesce(requests, 0);
+        limited := coalesce(limited, 0);
+        IF day >= since THEN
+            n := crmapi.usage_count(workspace, day);
+            messages_in := greatest(messages_in, n.messages_in);
+            messages_out := greatest(messages_out, n.messages_out);
+            webhooks := greatest(webhooks, n.webhooks);
+        END IF;
+        IF day = today THEN
+            storage := crmapi.usage_storage(workspace);
+        END IF;
+        RETURN NEXT;
+        day := day + 1;
+    END LOOP;
+END
+$$;
+
+-- Delete rows of days before BEFORE, of the N that are found first; return how many.
+-- The last 40 days stay, whatever BEFORE is. Locks: usage, skipping locked ones. For
+-- the worker.
+CREATE FUNCTION crmapi.usage_trim(before timestamptz, n integer) RETURNS bigint
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    bound CONSTANT date := crmapi.usage_day(least(before,
+                                                  now() - interval '40 days'));
+    workspace uuid;
+    days date[];
+    gone bigint;
+    done bigint := 0;
+BEGIN
+    FOR workspace, days IN
+        SELECT f.workspace_id, array_agg(f.day) FROM (
+            SELECT u.workspace_id, u.day FROM crmapi.usage u
+            WHERE u.day < bound LIMIT n) f
+        GROUP BY f.workspace_id
+    LOOP
+        DELETE FROM crmapi.usage d
+        WHERE d.workspace_id = workspace AND d.day = ANY (ARRAY(
+            SELECT u.day FROM crmapi.usage u
+            WHERE u.workspace_id = workspace AND u.day = ANY (days)
+            FOR UPDATE SKIP LOCKED));
+        GET DIAGNOSTICS gone = ROW_COUNT;
+        done := done + gone;
+    END LOOP;
+    RETURN done;
+END
+$$;

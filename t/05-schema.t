@@ -1058,6 +1058,7 @@ subtest "deleting a workspace takes all of it" => sub {
     make("audit", %{$s->{in}}, at => "now", actor_kind => "system",
         actor => "a", login => "l", action => "a", object => "o",
         details => "{}");
+    sql($db, row("usage", %{$s->{in}}, day => "2026-01-01"));
     make("contact_merged", %{$s->{in}}, merged_into => uuid());
     make("admin", %{$s->{in}}, email => "a\@b");
     sql($db, row("send_count", %{$s->{in}}, bot_id => $s->{bot},

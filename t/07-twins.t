@@ -241,6 +241,7 @@ tries("import", [], how => "writes", stdin => $json->encode({
     object => "company", bot_id => $agent, name => "I" }));
 tries("export", [], how => "reads");
 tries("show", [$mine->id], how => "reads", named => 1);
+tries("usage", [$mine->id], how => "reads", named => 1);
 tries("apply", ["-"], how => "writes", stdin => $json->encode({
     object => "agent", id => $agent, summary => "applied" }));
 tries("contact export", [$contact], how => "reads");

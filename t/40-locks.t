@@ -150,6 +150,8 @@ my %STATE = (
         . " INSERT INTO crmapi.original VALUES ('W', '$ID', 1, $ago, 'x');"
         . " INSERT INTO crmapi.audit VALUES ('W', '$ID', $ago, 'system', 'a', 'l',"
         . " NULL, 'a', 'o', NULL, '{}');"
+        . " INSERT INTO crmapi.usage (workspace_id, day, requests) VALUES"
+        . " ('W', current_date, 1), ('W', current_date - 90, 1);"
         . " INSERT INTO crmapi.message_html VALUES ('W', '$ID', 'x');"
         . " UPDATE crmapi.intake_event SET created_at = $ago WHERE workspace_id ="
         . " 'W'; INSERT INTO crmapi.idempotent_answer (workspace_id, key, request,"
@@ -321,6 +323,7 @@ my %LOCK = (
     intake_event => $row->("intake_event", "result = '{}'", "event_id = 'e'"),
     submission => $row->("submission", "is_internal = true"),
     audit => $row->("audit", "action = 'other'", "true"),
+    usage => $row->("usage", "requests = 9", "true"),
     original => $row->("original", "bytes = 'other'", "true"),
     HTML => $row->("message_html", "html = 'other'", "true"),
     answer => $row->("idempotent_answer", "status = 201", "true"),
@@ -526,6 +529,10 @@ my %CALL = (
     intake_trim => ["old", "SELECT crmapi.intake_trim(now() - interval '30 days',"
         . " 10)", { event => "intake_event" }],
     audit_trim => ["old", "SELECT crmapi.audit_trim(now(), 10)"],
+    usage_add => ["old", "SELECT crmapi.usage_add('W', current_date"
+        . " - date '1970-01-01', 1, 0)"],
+    usage_measure => ["old", "SELECT crmapi.usage_measure('W', NULL)"],
+    usage_trim => ["old", "SELECT crmapi.usage_trim(now(), 10)"],
     event_drop => ["old", "SELECT crmapi.event_drop('W', ARRAY['$ID']::uuid[])"],
     retention_talk => ["old", "SELECT crmapi.retention_talk('W', '$ID', now()"
         . " - interval '10 days', 10)"],

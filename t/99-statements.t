@@ -51,6 +51,7 @@ my @EXCEPTIONS = (
 
     [worker => qr/^across (?:conversation_idle|(?:audit|event|intake|original)_trim)$/,
         qr/SELECT /, $upkeep],
+    [worker => qr/^across usage_trim$/, qr/SELECT /, $upkeep],
     [worker => qr/^unbound workspace$/, qr/SELECT w\.id FROM crmapi\.workspace w /,
         $upkeep],
     [worker => qr/^across (?:counter_\w+|idempotency_trim)$/, qr/SELECT /,

@@ -38,6 +38,7 @@
 #include "crmapictl_role.h"
 #include "crmapictl_sequence.h"
 #include "crmapictl_show.h"
+#include "crmapictl_usage.h"
 #include "crmapictl_webhook.h"
 #include "crmapictl_workspace.h"
 
@@ -350,6 +351,9 @@ const ctl_command_t ctl_commands[] = {
      WORKSPACE | CTL_BIT(CTL_FROM) | CTL_BIT(CTL_TO),
      "print who changed what by crmapictl, a page of review or an erasure,"
      " newest first", ctl_audit_list},
+    {"usage", NULL, "W", 1, 0, CTL_BIT(CTL_FROM) | CTL_BIT(CTL_TO),
+     "print what a workspace has used, by day: requests, messages, webhooks,"
+     " bytes", ctl_usage},
     {"suppress", "add", NULL, 0, WORKSPACE | CTL_CHANGES,
      EMAIL | PHONE | REASON,
      "suppress an address and stop its enrollments",

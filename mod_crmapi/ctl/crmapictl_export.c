@@ -7,10 +7,8 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_resources.h"
-
-/* The object that is no resource: rows of crmapi.audit. */
-#define AUDIT "audit"
 
 /* Return the stored columns of RESOURCE, in POOL. Derived columns are left
  * out. */
@@ -89,16 +87,38 @@ static crm_error_t *write_line(void *baton, const PGresult *result)
                                strerror(errno));
 }
 
-/* Export who changed what in the workspace WORKSPACE_ID: import cannot take it, so
- * only if it is asked for. */
-static crm_error_t *export_audit(crm_conn_t *conn, const char *workspace_id,
-                                 FILE *out, apr_pool_t *pool)
+/* The objects that are no resources: import cannot take them, so they are exported
+ * only if they are asked for. $1 is the workspace. */
+static const struct extra_t {
+    const char *name;
+    const char *sql;            /* returns lines */
+} extras[] = {
+    {"audit", "SELECT json_build_object('object', 'audit')::jsonb ||"
+     " (to_jsonb(a) - 'workspace_id') FROM crmapi.audit a WHERE a.workspace_id ="
+     " $1::uuid ORDER BY a.at, a.id"},
+    {"usage", "SELECT json_build_object('object', 'usage')::jsonb ||"
+     " (to_jsonb(u) - 'workspace_id') FROM crmapi.usage u WHERE u.workspace_id ="
+     " $1::uuid ORDER BY u.day"},
+};
+
+/* Return whether NAME is one of them. */
+static int is_extra(const char *name)
+{
+    for (size_t i = 0; i < CRM_NELTS(extras); i++) {
+        if (!strcmp(name, extras[i].name)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Export EXTRA of the workspace WORKSPACE_ID. */
+static crm_error_t *export_extra(crm_conn_t *conn, const char *workspace_id,
+                                 const struct extra_t *extra, FILE *out,
+                                 apr_pool_t *pool)
 {
     writer_t writer = {NULL, NULL, out, pool};
-    crm_stmt_t stmt = {"SELECT json_build_object('object', '" AUDIT "')::jsonb ||"
-                       " (to_jsonb(a) - 'workspace_id') FROM crmapi.audit a WHERE"
-                       " a.workspace_id = $1::uuid ORDER BY a.at, a.id", 1,
-                       &workspace_id};
+    crm_stmt_t stmt = {extra->sql, 1, &workspace_id};
 
     return crm_db_each(conn, &stmt, write_line, &writer, pool);
 }
@@ -111,7 +131,7 @@ const char *crm_export_unknown(const char *names, apr_pool_t *result_pool)
          name = apr_strtok(NULL, ",", &state)) {
         const crm_resource_t *resource = crm_resource_find(name);
 
-        if ((!resource || resource->no_import) && strcmp(name, AUDIT)) {
+        if ((!resource || resource->no_import) && !is_extra(name)) {
             return name;
         }
     }
@@ -151,8 +171,11 @@ crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id,
                                     &line, out, result_pool);
         }
     }
-    if (!error && names && is_chosen(names, AUDIT)) {
-        error = export_audit(conn, workspace_id, out, result_pool);
+    for (size_t i = 0; !error && names && i < CRM_NELTS(extras); i++) {
+        if (is_chosen(names, extras[i].name)) {
+            error = export_extra(conn, workspace_id, &extras[i], out,
+                                 result_pool);
+        }
     }
     crm_db_rollback(conn);
     if (!error && fflush(out)) {

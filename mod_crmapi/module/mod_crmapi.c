@@ -37,6 +37,7 @@
 #include "mod_crmapi_shm.h"
 #include "mod_crmapi_status.h"
 #include "mod_crmapi_store.h"
+#include "mod_crmapi_usage.h"
 #include "mod_crmapi_wait.h"
 
 /* For all servers; NULL if none has intake. */
@@ -164,6 +165,8 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     if (!problem) {
         notifier = shm.notifier;
         crmapi_status_init(&shm);
+        crmapi_usage_init(shm.usage, apr_time_from_sec(
+            crmapi_config(main_server)->usage_interval));
         problem = crmapi_metrics_create(main_server, pconf, ptemp);
     }
     if (!problem) {
@@ -195,6 +198,7 @@ static void init_process(server_rec *main_server, apr_pool_t *pool)
     }
     crmapi_batches_create(main_server, pool);
     crmapi_metrics_open(pool);
+    crmapi_usage_open(main_server, pool);
     if (store) {
         crm_store_open(store, pool);
     }

@@ -31,6 +31,7 @@ typedef struct crmapi_config_t {
     int limit_ceiling;
     int write_limit;
     int keys;                   /* CrmApiRateLimitKeys: main server only */
+    int usage_interval;         /* seconds: main server only */
     const struct crmapi_store_t *store; /* NULL: none; main server only */
     int max_body;
     int named_statements;       /* crm_names_t */

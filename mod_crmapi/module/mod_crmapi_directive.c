@@ -296,6 +296,8 @@ const command_rec crmapi_commands[] = {
            "highest limit that a key or workspace may have of its own"),
     GLOBAL_NUMBER("CrmApiRateLimitKeys", keys, 1, KEYS_MAX, 65536,
                   "maximum number of keys that are counted at the same time"),
+    GLOBAL_NUMBER("CrmApiUsageInterval", usage_interval, 1, 3600, 60,
+                  "seconds after which counted requests are written"),
     AP_INIT_TAKE_ARGV("CrmApiRateLimitStore", crmapi_set_store, NULL,
                       RSRC_CONF, "URL of a Redis server that counts requests "
                       "for all hosts (redis://, rediss:// or unix:), and "

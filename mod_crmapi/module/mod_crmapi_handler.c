@@ -22,6 +22,7 @@
 #include "mod_crmapi_metrics.h"
 #include "mod_crmapi_pool.h"
 #include "mod_crmapi_request.h"
+#include "mod_crmapi_usage.h"
 #include "mod_crmapi_wait.h"
 
 APLOG_USE_MODULE(crmapi);
@@ -407,6 +408,7 @@ int crmapi_log_transaction(request_rec *r)
         return DECLINED;
     }
     crmapi_metrics_count(request, r->status);
+    crmapi_usage_count(request, r->status);
     if (request->response.touch && request->response.workspace_id) {
         request->response.touch = 0;
         request->answered = 1;

@@ -239,6 +239,23 @@ static const char *make_keys(crm_keys_t *keys, server_rec *main_server,
     return problem;
 }
 
+/* Set *USAGE_P to the table for KEYS keys. Return NULL or an error. */
+static const char *share_usage(crm_usage_t **usage_p, apr_uint32_t keys,
+                               server_rec *main_server, apr_pool_t *ptemp)
+{
+    apr_size_t size = crm_usage_size(keys);
+    const char *key = apr_psprintf(ptemp, "mod_crmapi_usage %" APR_SIZE_T_FMT,
+                                   size);
+    void *memory = NULL;
+    const char *problem = share_bytes(&memory, key, size, "usage", main_server,
+                                      ptemp);
+
+    if (!problem) {
+        *usage_p = crm_usage_open(memory, size);
+    }
+    return problem;
+}
+
 const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
                               apr_pool_t *ptemp)
 {
@@ -252,6 +269,9 @@ const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
                           ptemp);
     if (!problem) {
         problem = make_keys(&shm->keys, main_server, ptemp);
+    }
+    if (!problem) {
+        problem = share_usage(&shm->usage, config.keys, main_server, ptemp);
     }
     configure_addresses(&config, main_server);
     if (!problem && (config.ring[CRM_LIMIT_READ]

@@ -7,6 +7,7 @@
 #include "crm_notifier.h"
 #include "crm_request.h"
 #include "crm_store.h"
+#include "crm_usage.h"
 
 #include "mod_crmapi.h"
 
@@ -16,6 +17,7 @@ typedef struct crmapi_shm_t {
     crm_store_shared_t *store;  /* state of the store, also without one */
     crm_keys_t keys;            /* without STATE, which each database has */
     crm_notifier_t *notifier;   /* NULL if no server has intake */
+    crm_usage_t *usage;         /* requests of workspaces */
 } crmapi_shm_t;
 
 /* Create the shared memory for the servers from MAIN_SERVER on, or reuse it

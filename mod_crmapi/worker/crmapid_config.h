@@ -95,6 +95,7 @@ typedef struct crmd_config_t {
     apr_interval_time_t keep_deliveries;
     apr_interval_time_t keep_events;
     apr_interval_time_t keep_audit;
+    apr_interval_time_t keep_usage;
     apr_interval_time_t verify_totals;
     apr_interval_time_t upkeep;
     /* secrets, read from the files that the settings name */

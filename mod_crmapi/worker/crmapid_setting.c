@@ -358,6 +358,8 @@ const crmd_setting_t crmd_settings[] = {
              " again after this time is stored again."),
     DURATION(keep_audit, "1095d", 30 * DAY, 100 * YEAR,
              "How long is kept who changed what (crmapictl audit list)."),
+    DURATION(keep_usage, "1095d", 40 * DAY, 100 * YEAR,
+             "How long is kept what workspaces used (crmapictl usage)."),
     DURATION(verify_totals, "24h", MINUTE, YEAR, "Interval at which totals are"
              " compared with the rows."),
 };

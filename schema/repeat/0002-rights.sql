@@ -91,7 +91,7 @@ function (who, names) AS (VALUES
     ('crmapi_api', 'answer_refusal chat_seen message_answer event_end event_end_at intake_key_find key_look_up'
         ' key_roll review_act review_digest review_times token_sign_page'
         ' token_signed suppression_add contact_merge'
-        ' key_may contact_last_contacted_at contact_suppressed_of'),
+        ' key_may contact_last_contacted_at contact_suppressed_of usage_add'),
     ('crmapi_worker', 'audit_trim conversation_idle counter_mend counter_trim'
         ' enrollment_end enrollment_failed enrollment_generated erased_sent event_trim'
         ' hold_of idempotency_trim instance_hold instance_look intake_trim'
@@ -101,7 +101,8 @@ function (who, names) AS (VALUES
         ' step_failed mail_named step_names'
         ' step_refused step_sent step_take'
         ' answer_channel message_channel chat_mail answer_take answer_sent answer_failed answer_refused answer_names'
-        ' step_wait token_sign_link upkeep_begin webhook_attempted webhook_body'
+        ' step_wait token_sign_link upkeep_begin usage_measure usage_trim'
+        ' webhook_attempted webhook_body'
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),
     ('crmapi_api crmapi_worker', 'contact_erase contact_replied contact_suppressed enrollment_approve'
         ' bell enrollment_reject enrollment_stop event_base event_next'

@@ -105,6 +105,37 @@ static crm_error_t *keep_less(apr_int64_t *count_p, const upkeep_t *upkeep)
                               upkeep->pool);
 }
 
+/* Measure what workspaces have used that were not measured today. One that fails
+ * keeps no other from it. */
+static crm_error_t *measure_usage(apr_int64_t *count_p, const upkeep_t *upkeep)
+{
+    const char *values[2] = {NULL, upkeep->moment};
+    crm_stmt_t all = {"SELECT w.id FROM crmapi.workspace w ORDER BY w.id", 0,
+                      NULL};
+    crm_stmt_t stmt = {"SELECT crmapi.usage_measure($1::uuid,"
+                       " $2::timestamptz)", 2, values};
+    crm_error_t *error = NULL;
+    PGresult *workspaces, *result;
+    apr_pool_t *pool;
+
+    *count_p = 0;
+    CRM_ERR(crm_db_query(&workspaces, upkeep->conn, &all, upkeep->pool));
+    apr_pool_create(&pool, upkeep->pool);
+    for (int i = 0; (!error || error->sqlstate) && i < PQntuples(workspaces)
+         && !crm_conn_unwanted(upkeep->conn); i++) {
+        crm_error_t *failed;
+
+        values[0] = PQgetvalue(workspaces, i, 0);
+        failed = crm_db_query(&result, upkeep->conn, &stmt, pool);
+        error = failed ? failed : error;
+        *count_p += !failed && *PQgetvalue(result, 0, 0) == 't';
+        if (!error) {
+            apr_pool_clear(pool);
+        }
+    }
+    return error;
+}
+
 #define AT(member) offsetof(crmd_config_t, member)
 
 static const task_t tasks[] = {
@@ -123,6 +154,8 @@ static const task_t tasks[] = {
      MAILS},
     {"audit", AT(upkeep), AT(keep_audit),
      "SELECT crmapi.audit_trim($1::timestamptz, " BATCH_TEXT ")", NULL, 0},
+    {"old usage", AT(verify_totals), AT(keep_usage),
+     "SELECT crmapi.usage_trim($1::timestamptz, " BATCH_TEXT ")", NULL, 0},
     {"idempotency keys", AT(upkeep), 0,
      "SELECT crmapi.idempotency_trim(" BATCH_TEXT ")", NULL, 0},
     {"send counts", AT(verify_totals), AT(keep_jobs),
@@ -136,6 +169,7 @@ static const task_t tasks[] = {
     {"migration", AT(upkeep), 0, NULL, log_migration, 0},
     {"outbox", AT(upkeep), 0, NULL, forget_sent, 0},
     {"retention", AT(upkeep), 0, NULL, keep_less, 0},
+    {"usage", AT(upkeep), 0, NULL, measure_usage, 0},
 };
 
 #define TASKS CRM_NELTS(tasks)
