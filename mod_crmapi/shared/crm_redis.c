@@ -19,6 +19,13 @@
 #define SHA1_LEN 20
 #define KEY_MAX (CRM_REDIS_PREFIX_MAX + 64) /* prefix, class, id */
 
+/* The script's answer is the longest reply: the time, and three integers for each
+ * window, of at most 23 bytes. A longer one is refused, so that whatever speaks at
+ * the other end costs neither memory nor time: hiredis searches a line from its
+ * start whenever a part of it arrives. */
+#define REPLY_ELEMENTS (1 + 3 * CRM_STORE_TOGETHER)
+#define REPLY_BYTES 16384
+
 /* Names of classes in keys. */
 static const char class_names[CRM_LIMIT_CLASSES] = {
     [CRM_LIMIT_READ] = 'r', [CRM_LIMIT_WRITE] = 'w'
@@ -38,6 +45,8 @@ typedef struct redis_t {
     char sha1[2 * SHA1_LEN + 1]; /* of the script */
     crm_wire_t wire;
     redisReader *reader;        /* NULL: not connected */
+    redisReplyObjectFunctions functions; /* hiredis's, but with make_array() */
+    __typeof__(((redisReplyObjectFunctions *)0)->createArray) create_array;
     /* What was sent and not answered yet: */
     crm_store_check_t *checks[CRM_STORE_TOGETHER];
     int check_count;
@@ -112,13 +121,40 @@ static const char *send_windows(redis_t *redis, int whole)
 
 /* ---- replies ------------------------------------------------------------- */
 
+/* hiredis makes an array as long as its first line says, and looks at each element
+ * when it frees it. Return NULL, which is an error, if it is too long. */
+#if HIREDIS_MAJOR < 1
+static void *make_array(const redisReadTask *task, int count)
+#else
+static void *make_array(const redisReadTask *task, size_t count)
+#endif
+{
+    const redis_t *redis = task->privdata;
+
+    return count <= REPLY_ELEMENTS ? redis->create_array(task, count) : NULL;
+}
+
+static redisReader *make_reader(redis_t *redis)
+{
+    redisReader *reader = redisReaderCreate();
+
+    if (reader) {
+        redis->functions = *reader->fn;
+        redis->create_array = reader->fn->createArray;
+        redis->functions.createArray = make_array;
+        reader->fn = &redis->functions;
+        reader->privdata = redis;
+    }
+    return reader;
+}
+
 /* Set *REPLY_P to the next reply, to be freed with freeReplyObject(). */
 static const char *get_reply(redis_t *redis, redisReply **reply_p)
 {
     void *reply = NULL;
     const char *problem;
-    char data[16384];
-    size_t len;
+    char data[REPLY_BYTES];
+    size_t len, total = 0;
 
     for (;;) {
         if (redisReaderGetReply(redis->reader, &reply) != REDIS_OK) {
@@ -131,6 +167,10 @@ static const char *get_reply(redis_t *redis, redisReply **reply_p)
         problem = crm_wire_receive(&redis->wire, data, sizeof(data), &len);
         if (problem) {
             return problem;
+        }
+        total += len;
+        if (total > REPLY_BYTES) {
+            return "the server's reply is too long";
         }
         redisReaderFeed(redis->reader, data, len);
     }
@@ -267,7 +307,7 @@ static const char *reconnect(redis_t *redis)
         return NULL;
     }
     disconnect(redis);
-    redis->reader = redisReaderCreate();
+    redis->reader = make_reader(redis);
     if (!redis->reader) {
         return "out of memory";
     }

@@ -137,6 +137,9 @@ static const struct {
     {{"*1\r\n:1\r\n"}, 0, "unexpected reply of the script"},
     {{"*4\r\n:1\r\n:1\r\n$1\r\n7\r\n:1\r\n"}, 0,
      "unexpected reply of the script"},
+    {{"*2147483647\r\n"}, 0, "the server does not speak the Redis protocol"},
+    {{"*4\r\n:1\r\n*386\r\n:1\r\n"}, 0,
+     "the server does not speak the Redis protocol"},
     {{"HTTP/1.1 400 Bad Request\r\n\r\n"}, 0,
      "the server does not speak the Redis protocol"},
     {{"*4\r\n:1\r\n", ""}, 0, "the connection was closed"},
@@ -144,6 +147,19 @@ static const struct {
     {{"*4\r\n:1\r\n"}, 0, "no answer in time"},
     {{NULL}, 0, "no answer in time"},
 };
+
+/* A server that never ends what it says costs no memory. */
+START_TEST(a_reply_has_a_maximum_length)
+{
+    static char text[100000];
+    const char *const texts[] = {text, NULL};
+
+    memset(text, 'x', sizeof(text) - 1);
+    text[0] = '+';
+    ck_assert_str_eq(ask(texts, 3, 0, SERVER_LONG),
+                     "the server's reply is too long");
+}
+END_TEST
 
 START_TEST(faults_have_reasons)
 {
@@ -183,6 +199,7 @@ int main(void)
     tcase_add_test(tcase, a_window_admits_its_first_requests);
     tcase_add_test(tcase, the_script_is_sent_to_a_server_that_forgot_it);
     tcase_add_test(tcase, an_error_answers_nothing);
+    tcase_add_test(tcase, a_reply_has_a_maximum_length);
     tcase_add_loop_test(tcase, faults_have_reasons, 0, COUNT(faults));
     tcase_add_test(tcase, a_server_that_is_not_there);
     suite_add_tcase(suite, tcase);
