@@ -6,6 +6,7 @@
 
 #include "answer_file.h"
 #include "crm_body.h"
+#include "crm_channel.h"
 #include "crm_json.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
@@ -91,15 +92,27 @@ static void set_more(answer_t *answer)
     answer->metadata = crm_json_end(metadata, pool);
 }
 
-/* Add to ANSWER's checks that the conversation r meets CONDITION, the end of an
- * expression in SQL; else FIELD gets MESSAGE. */
-static void add_check(answer_t *answer, const char *condition,
-                      const char *field, const char *message)
+/* Add to ANSWER's checks that the conversation r is answered by mail, or if PAGE
+ * is true by its page; else FIELD gets MESSAGE. */
+static void add_check(answer_t *answer, int page, const char *field,
+                      const char *message)
 {
     crm_check_t *check = apr_array_push(answer->checks);
+    const char *codes = NULL;
+
+    for (int i = 0; i < CRM_CHANNELS; i++) {
+        const crm_channel_t *channel = &crm_channels[i];
+
+        if (channel->answer == CRM_ANSWER_EMAIL
+            || (page && channel->answer == CRM_ANSWER_PAGE)) {
+            codes = apr_pstrcat(answer->call->pool, codes ? codes : "",
+                                codes ? ", " : "", channel->code, NULL);
+        }
+    }
 
     crm_check_path_row(check, answer->call, &crm_resource_conversation);
-    check->more_sql = condition;
+    check->more_sql = apr_pstrcat(answer->call->pool, " AND r.type IN (",
+                                  codes, "))", NULL);
     check->field = field;
     check->message = message;
 }
@@ -124,11 +137,10 @@ static crm_error_t *read_answer(answer_t *answer)
     }
     set_more(answer);
     if (answer->copies) {
-        add_check(answer, " AND r.type IN (4, 5))", "cc", "is for mail only");
+        add_check(answer, 0, "cc", "is for mail only");
     }
     if (answer->files) {
-        add_check(answer, " AND r.type IN (1, 4, 5))", "attachments",
-                  "is for mail and chat only");
+        add_check(answer, 1, "attachments", "is for mail and chat only");
     }
     return NULL;
 }

@@ -11,6 +11,7 @@
 #include "contact_batch_sql.h"
 #include "crm_array.h"
 #include "crm_body.h"
+#include "crm_channel.h"
 #include "crm_op.h"
 #include "crm_email.h"
 #include "crm_json.h"
@@ -79,8 +80,10 @@ const crm_batch_kind_t crm_batch_contacts = {
     .resource = &crm_resource_contact, .list = "contacts",
     .keys = {
         [CRM_KEY_EXTERNAL] = {"external_id", ":i:", "", NULL},
-        [CRM_KEY_EMAIL] = {"email_key", ":e:", "", "email"},
-        [CRM_KEY_PHONE] = {"phone_key", ":p:", "", "sms"},
+        [CRM_KEY_EMAIL] = {"email_key", ":e:", "",
+                           &crm_channels[CRM_CHANNEL_EMAIL]},
+        [CRM_KEY_PHONE] = {"phone_key", ":p:", "",
+                           &crm_channels[CRM_CHANNEL_TEXT]},
     },
     .texts = contact_texts,
 };
@@ -167,12 +170,12 @@ static void read_reasons(crm_contact_batch_t *batch,
     }
     object = json_tokener_parse(suppressed);
     for (int key = 0; key < CRM_KEYS; key++) {
-        const char *channel = batch->kind->keys[key].channel;
+        const crm_channel_t *channel = batch->kind->keys[key].channel;
 
         if (channel && keys[key]
-            && json_object_object_get_ex(object, channel, &reason)) {
+            && json_object_object_get_ex(object, channel->way, &reason)) {
             apr_hash_set(batch->reasons,
-                         apr_pstrcat(batch->pool, channel, keys[key], NULL),
+                         apr_pstrcat(batch->pool, channel->way, keys[key], NULL),
                          APR_HASH_KEY_STRING,
                          apr_pstrdup(batch->pool,
                                      json_object_get_string(reason)));
@@ -192,15 +195,15 @@ static void set_suppressed(crm_contact_batch_t *batch, crm_contact_t *contact)
     }
     object = json_object_new_object();
     for (int key = 0; key < CRM_KEYS; key++) {
-        const char *channel = batch->kind->keys[key].channel;
+        const crm_channel_t *channel = batch->kind->keys[key].channel;
         const char *reason = channel && contact->keys[key]
             ? apr_hash_get(batch->reasons,
-                           apr_pstrcat(batch->pool, channel,
+                           apr_pstrcat(batch->pool, channel->way,
                                        contact->keys[key], NULL),
                            APR_HASH_KEY_STRING) : NULL;
 
         if (reason) {
-            json_object_object_add(object, channel,
+            json_object_object_add(object, channel->way,
                                    json_object_new_string(reason));
         }
     }

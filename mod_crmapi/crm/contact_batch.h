@@ -21,8 +21,8 @@ typedef struct crm_key_t {
     const char *lock;           /* prefix of the name of its advisory lock */
     const char *fold;           /* the SQL function that makes it of the text
                                    that is sent; "" if the text is the key */
-    const char *channel;        /* its member of the field "suppressed", or
-                                   NULL */
+    const struct crm_channel_t *channel; /* whose way is its member of the field
+                                   "suppressed", or NULL */
 } crm_key_t;
 
 /* What is found and written: contacts or companies. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conversation.c: conversations (specification: Conversation; contract 9.7) */
-#include "crm_channel.h"
+#include "crm_type_channel.h"
 #include "crm_filter.h"
 #include "crm_number.h"
 #include "crm_op.h"

@@ -1,78 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_channel.c: the type of a conversation's channel */
+/* crm_channel.c: the channels of conversations, steps and messages */
 #include "crm_channel.h"
 
 #include <string.h>
 
-#include "crm_array.h"
-
-static const struct {
-    const char *name;
-    const char *code;
-} channels[] = {
-    {"chat", "1"}, {"phone", "2"}, {"voice", "2"}, {"call", "2"},
-    {"text", "3"}, {"sms", "3"}, {"email", "4"}, {"form", "5"},
-    {"1", "1"}, {"2", "2"}, {"3", "3"}, {"4", "4"}, {"5", "5"},
+const crm_channel_t crm_channels[CRM_CHANNELS] = {
+    [CRM_CHANNEL_CHAT] = {
+        .code = CRM_CODE_CHAT, .names = {"chat"}, .answer = CRM_ANSWER_PAGE,
+    },
+    [CRM_CHANNEL_PHONE] = {
+        .code = CRM_CODE_PHONE, .names = {"phone", "voice", "call"},
+        .way = CRM_WAY_VOICE, .label = "Phone call", .by = CRM_CHANNEL_BY_PHONE,
+    },
+    [CRM_CHANNEL_TEXT] = {
+        .code = CRM_CODE_TEXT, .names = {"text", "sms"}, .way = CRM_WAY_SMS,
+        .label = "Text message", .by = CRM_CHANNEL_BY_PHONE,
+        .answer = CRM_ANSWER_SMS,
+    },
+    [CRM_CHANNEL_EMAIL] = {
+        .code = CRM_CODE_EMAIL, .names = {"email"}, .way = CRM_WAY_EMAIL,
+        .label = "E-mail", .by = CRM_CHANNEL_BY_EMAIL, .answer = CRM_ANSWER_EMAIL,
+    },
+    [CRM_CHANNEL_FORM] = {
+        .code = CRM_CODE_FORM, .names = {"form"}, .answer = CRM_ANSWER_EMAIL,
+    },
 };
 
-/* Set *BIND_P to the code of the channel NAME. Return 0 if it is unknown. */
-static int channel_code(const char **bind_p, const char *name)
+const char crm_channel_rule[] =
+    "must be chat, phone, voice, call, text, sms, email, form or 1 to 5";
+
+const char crm_channel_way_rule[] = "must be email, sms or voice";
+
+static int is_named(const crm_channel_t *channel, const char *name)
 {
-    for (apr_size_t i = 0; i < CRM_NELTS(channels); i++) {
-        if (!strcmp(channels[i].name, name)) {
-            *bind_p = channels[i].code;
+    for (const char *const *known = channel->names; *known; known++) {
+        if (!strcmp(*known, name)) {
             return 1;
         }
     }
-    return 0;
+    return !strcmp(channel->code, name);
 }
 
-static const char *const channel_rule =
-    "must be chat, phone, voice, call, text, sms, email, form or 1 to 5";
-
-static const char *channel_parse_query(const char **bind_p,
-                                       const crm_field_t *field,
-                                       const char *text, apr_pool_t *pool)
+const crm_channel_t *crm_channel_find(const char *name)
 {
-    (void)field;
-    (void)pool;
-    return channel_code(bind_p, text) ? NULL : channel_rule;
-}
-
-static void channel_parse(const char **bind_p, crm_input_t *input,
-                          const crm_field_t *field, const char *path,
-                          json_object *value)
-{
-    (void)field;
-    if ((!json_object_is_type(value, json_type_int)
-         && !json_object_is_type(value, json_type_string))
-        || !channel_code(bind_p, json_object_get_string(value))) {
-        crm_input_error(input, path, channel_rule);
+    for (int i = 0; i < CRM_CHANNELS; i++) {
+        if (is_named(&crm_channels[i], name)) {
+            return &crm_channels[i];
+        }
     }
+    return NULL;
 }
 
-static void channel_write(crm_buf_t *buf, const char *text, apr_size_t len)
+const crm_channel_t *crm_channel_way(const char *way)
 {
-    crm_buf_add(buf, text, len);
+    for (int i = 0; i < CRM_CHANNELS; i++) {
+        if (crm_channels[i].way && !strcmp(crm_channels[i].way, way)) {
+            return &crm_channels[i];
+        }
+    }
+    return NULL;
 }
 
-static void channel_schema(crm_buf_t *buf, const crm_field_t *field,
-                           crm_side_t side)
+int crm_channel_is(const crm_channel_t *channel, int index)
 {
-    if (side != CRM_SIDE_QUERY) {
-        crm_type_schema(buf, "integer", field, side);
-        crm_buf_puts(buf, ",\"enum\":[1,2,3,4,5]");
-        return;
-    }
-    crm_buf_puts(buf, "\"type\":\"string\",\"enum\":[");
-    for (apr_size_t i = 0; i < CRM_NELTS(channels); i++) {
-        crm_buf_printf(buf, "%s\"%s\"", i ? "," : "", channels[i].name);
-    }
-    crm_buf_puts(buf, "]");
+    return channel == &crm_channels[index];
 }
-
-const crm_type_t crm_type_channel = {
-    .name = "channel", .cast = "smallint", .parse = channel_parse,
-    .parse_query = channel_parse_query, .write = channel_write,
-    .schema = channel_schema,
-};

@@ -8,10 +8,10 @@
 
 #include "crm_array.h"
 #include "crm_buf.h"
-#include "crm_channel.h"
 #include "crm_db.h"
 #include "crm_number.h"
 #include "crm_text.h"
+#include "crm_type_channel.h"
 #include "crm_type_list.h"
 #include "crm_uuid.h"
 

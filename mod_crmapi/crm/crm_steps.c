@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_channel.h"
 #include "crm_merge.h"
 #include "crm_pacing.h"
 #include "crm_pointer.h"
@@ -15,17 +16,20 @@
 /* The texts of a step, by channel. */
 static const struct {
     const char *name;
-    const char *channel;
+    int channel;                /* CRM_CHANNEL_... */
     size_t offset;              /* in crm_step_t */
     int required;
     int max;                    /* characters; the schema has the same limits */
 } texts[] = {
-    {"email_subject", "email", offsetof(crm_step_t, email_subject), 1, 1000},
-    {"email_body", "email", offsetof(crm_step_t, email_body), 1, 65536},
-    {"sms_body", "sms", offsetof(crm_step_t, sms_body), 1, 1600},
-    {"voice_objective", "voice", offsetof(crm_step_t, voice_objective), 0,
+    {"email_subject", CRM_CHANNEL_EMAIL, offsetof(crm_step_t, email_subject), 1,
+     1000},
+    {"email_body", CRM_CHANNEL_EMAIL, offsetof(crm_step_t, email_body), 1,
      65536},
-    {"voice_script", "voice", offsetof(crm_step_t, voice_script), 1, 4096},
+    {"sms_body", CRM_CHANNEL_TEXT, offsetof(crm_step_t, sms_body), 1, 1600},
+    {"voice_objective", CRM_CHANNEL_PHONE,
+     offsetof(crm_step_t, voice_objective), 0, 65536},
+    {"voice_script", CRM_CHANNEL_PHONE, offsetof(crm_step_t, voice_script), 1,
+     4096},
 };
 
 #define TEXTS CRM_NELTS(texts)
@@ -65,6 +69,7 @@ typedef struct reader_t {
     const crm_reading_t *reading;
     const char *item;           /* its place in the list */
     const char *where;          /* the place of what is being read */
+    const crm_channel_t *channel; /* of the step */
     crm_step_t step;
     int usable;                 /* the subject can use its channel */
 } reader_t;
@@ -79,18 +84,18 @@ static void enter(reader_t *reader, const char *name)
 /* Read the channel of OBJECT. */
 static const char *read_channel(reader_t *reader, json_object *object)
 {
-    static const char *const channels[] = {"email", "sms", "voice", NULL};
     const crm_reading_t *reading = reader->reading;
     json_object *value = json_object_object_get(object, "channel");
-    const char *known = json_object_is_type(value, json_type_string)
-                        ? find(channels, json_object_get_string(value)) : NULL;
 
+    reader->channel = json_object_is_type(value, json_type_string)
+                      ? crm_channel_way(json_object_get_string(value)) : NULL;
     enter(reader, "channel");
-    if (!known) {
-        return "must be email, sms or voice";
+    if (!reader->channel) {
+        return crm_channel_way_rule;
     }
-    reader->step.channel = known;
-    reader->usable = find(reading->subject->channels, known) != NULL;
+    reader->step.channel = reader->channel->way;
+    reader->usable = find(reading->subject->channels,
+                          reader->channel->way) != NULL;
     return reader->usable || reading->merge ? NULL
            : "is not one that can be used here";
 }
@@ -144,10 +149,10 @@ static const char *read_member(reader_t *reader, const char *name,
     if (!value) {
         return NULL;
     }
-    return strcmp(texts[i].channel, reader->step.channel)
-           ? apr_psprintf(pool, "does not belong to a step by %s",
-                          reader->step.channel)
-           : read_text(reader, i, value);
+    return crm_channel_is(reader->channel, texts[i].channel)
+           ? read_text(reader, i, value)
+           : apr_psprintf(pool, "does not belong to a step by %s",
+                          reader->channel->way);
 }
 
 /* Read the step OBJECT. */
@@ -170,8 +175,8 @@ static const char *read_step(reader_t *reader, json_object *object)
         }
     }
     for (size_t i = 0; i < TEXTS; i++) {
-        if (texts[i].required && !strcmp(texts[i].channel,
-                                         reader->step.channel)
+        if (texts[i].required
+            && crm_channel_is(reader->channel, texts[i].channel)
             && !json_object_object_get(object, texts[i].name)) {
             enter(reader, texts[i].name);
             return "is required";

@@ -3,6 +3,7 @@
  * (contract 20.1) */
 #include <string.h>
 
+#include "crm_channel.h"
 #include "crm_deep.h"
 #include "crm_filter.h"
 #include "crm_op.h"
@@ -61,8 +62,7 @@ static const crm_operation_t operations[] = {
 
 static const char *channel_rule(const char *name)
 {
-    return strcmp(name, "email") && strcmp(name, "sms") && strcmp(name, "voice")
-           ? "must be email, sms or voice" : NULL;
+    return crm_channel_way(name) ? NULL : crm_channel_way_rule;
 }
 
 /* Check the channels, the pacing and the steps, as the worker reads them. */

@@ -6,12 +6,12 @@
 
 #include "apr_strings.h"
 
+#include "crm_channel.h"
 #include "crm_intake_site.h"
 #include "crm_text.h"
 #include "intake_chat_load.h"
 #include "intake_chat_parts.h"
 
-#define CHANNEL "1"             /* chat (specification: Conversation) */
 
 /* The fields of a message. */
 enum { ID, CONTENT, NAME, EMAIL, PAGE_URL, FIELDS };
@@ -108,7 +108,7 @@ static crm_error_t *take(crm_intake_result_t *result, crm_chat_t *chat,
     event.binds[CRM_INTAKE_EVENT_ID] = apr_pstrcat(call->pool, "chat:",
                                                    chat->visitor, ":",
                                                    binds[ID], NULL);
-    event.binds[CRM_INTAKE_CHANNEL] = CHANNEL;
+    event.binds[CRM_INTAKE_CHANNEL] = CRM_CODE_CHAT;
     event.binds[CRM_INTAKE_BOT_ID] = chat->bot_id;
     event.binds[CRM_INTAKE_FROM_VISITOR] = chat->visitor;
     event.binds[CRM_INTAKE_FROM_NAME] = binds[NAME];

@@ -7,6 +7,7 @@
 #include "apr_cstr.h"
 #include "apr_strings.h"
 
+#include "crm_channel.h"
 #include "crm_form.h"
 #include "crm_intake_site.h"
 #include "crm_json.h"
@@ -19,7 +20,6 @@
 #include "crm_webform.h"
 #include "intake_form_page.h"
 
-#define CHANNEL "5"             /* form (specification: Conversation) */
 
 /* The form $1, if its workspace is $2 (id or slug; NULL: any) and not held.
  * Of several with this id it is the one that the database knows longest, so that
@@ -173,7 +173,7 @@ static crm_error_t *take(crm_call_t *call, const crm_webform_t *form,
     event.binds[CRM_INTAKE_EVENT_ID] =
         event_id(form, taken, crm_form_get(answers, "submission_id"),
                  call->pool);
-    event.binds[CRM_INTAKE_CHANNEL] = CHANNEL;
+    event.binds[CRM_INTAKE_CHANNEL] = CRM_CODE_FORM;
     event.binds[CRM_INTAKE_BOT_ID] = form->bot_id;
     event.binds[CRM_INTAKE_FROM_EMAIL] = taken->email;
     event.binds[CRM_INTAKE_FROM_PHONE] = taken->phone;

@@ -9,10 +9,10 @@
 
 #include "crm_array.h"
 #include "crm_bare.h"
+#include "crm_channel.h"
 #include "crm_json.h"
 #include "crm_uuid.h"
 
-#define CHANNEL "3"             /* text (specification: Conversation) */
 #define MEDIA_MAX 50            /* Twilio's own limit is 10 */
 
 /* Keywords of carriers and of Twilio ("Default handling of keywords"), bare. */
@@ -192,7 +192,7 @@ static void fill_event(crm_intake_event_t *event,
     memset(event, 0, sizeof(*event));
     event->binds[CRM_INTAKE_EVENT_ID] = apr_pstrcat(pool, "twilio:", sid,
                                                     NULL);
-    event->binds[CRM_INTAKE_CHANNEL] = CHANNEL;
+    event->binds[CRM_INTAKE_CHANNEL] = CRM_CODE_TEXT;
     event->binds[CRM_INTAKE_BOT_ID] = agent->bot_id;
     event->binds[CRM_INTAKE_FROM_PHONE] = phone;
     event->binds[CRM_INTAKE_FROM_NAME] = crm_twilio_get(hook, "ProfileName");

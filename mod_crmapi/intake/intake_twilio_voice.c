@@ -8,8 +8,8 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_channel.h"
 
-#define CHANNEL "2"             /* phone (specification: Conversation) */
 #define SECONDS_DIGITS 8
 
 /* The statuses of a call that has ended. */
@@ -23,7 +23,7 @@ static const char *const over[] = {
 static const char call_sql[] =
     "SELECT w.id, c.id FROM crmapi.workspace w, LATERAL ("
     "SELECT t.id FROM crmapi.conversation t WHERE t.workspace_id = w.id"
-    " AND t.thread = $1::text AND t.type = " CHANNEL
+    " AND t.thread = $1::text AND t.type = " CRM_CODE_PHONE
     " AND t.deleted IS NOT TRUE ORDER BY t.created_at DESC, t.id DESC"
     " LIMIT 1) c"
     " WHERE ($2::text IS NULL OR w.id::text = lower($2::text)"
@@ -113,7 +113,7 @@ static void fill_event(crm_intake_event_t *event,
                                                        : "From"), pool);
     char *minutes = apr_palloc(pool, 32);
 
-    event->binds[CRM_INTAKE_CHANNEL] = CHANNEL;
+    event->binds[CRM_INTAKE_CHANNEL] = CRM_CODE_PHONE;
     event->binds[CRM_INTAKE_THREAD] = call_sid;
     event->binds[CRM_INTAKE_DIRECTION] = ours ? "outbound" : "inbound";
     event->binds[ours ? CRM_INTAKE_TO_PHONE : CRM_INTAKE_FROM_PHONE] = them;

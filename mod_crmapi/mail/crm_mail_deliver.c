@@ -10,6 +10,7 @@
 #include "apr_escape.h"
 #include "apr_strings.h"
 
+#include "crm_channel.h"
 #include "crm_email.h"
 #include "crm_intake.h"
 #include "crm_sql.h"
@@ -19,7 +20,6 @@
 #include "mail_json.h"
 #include "mail_keep.h"
 
-#define CHANNEL_EMAIL "4"
 #define EVENT_ID_CHARS 255
 
 /* A delivery of a mail to one agent. */
@@ -95,7 +95,7 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
     " JOIN crmapi.message m ON m.workspace_id = c.workspace_id" \
     " AND m.conversation_id = c.id WHERE c.workspace_id = $1::uuid" \
     " AND c.last_message_at > now() - interval '1 hour'" \
-    " AND c.bot_id = a.id AND c.type = " CHANNEL_EMAIL \
+    " AND c.bot_id = a.id AND c.type = " CRM_CODE_EMAIL \
     " AND m.created_at > now() - interval '1 hour'" \
     " AND m.metadata ->> 'from' = $3::text AND m.metadata ->> 'reply_to'" \
     " IS NOT DISTINCT FROM $8::text LIMIT $6::integer) t)," \
@@ -338,7 +338,7 @@ static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
     memset(event, 0, sizeof(*event));
     binds[CRM_INTAKE_EVENT_ID] = apr_pstrcat(
         delivery->pool, "mail:", delivery->key, ":", delivery->bot_id, NULL);
-    binds[CRM_INTAKE_CHANNEL] = CHANNEL_EMAIL;
+    binds[CRM_INTAKE_CHANNEL] = CRM_CODE_EMAIL;
     binds[CRM_INTAKE_BOT_ID] = delivery->bot_id;
     binds[CRM_INTAKE_AUTOMATIC] = delivery->automatic ? "t" : NULL;
     binds[CRM_INTAKE_STEP_ID] = delivery->step_id;

@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_channel.h"
 
 /* Texts for the statuses of an enrollment, and for the action that led to
  * one. */
@@ -38,16 +39,21 @@ static const struct {
      "note bad"},
 };
 
-/* Values in the database and how they are shown. */
+/* Statuses of steps and how they are shown. */
 static const char *const words[][2] = {
-    {"email", "E-mail"}, {"sms", "Text message"}, {"voice", "Phone call"},
     {"scheduled", "will be sent"}, {"sending", "is being sent"},
     {"sent", "was sent"}, {"skipped", "was skipped"},
     {"failed", "could not be sent"}, {"cancelled", "will not be sent"},
 };
 
+/* Return how NAME, the status or channel of a step, is shown. */
 static const char *word_for(const char *name)
 {
+    const crm_channel_t *channel = crm_channel_way(name);
+
+    if (channel) {
+        return channel->label;
+    }
     for (size_t i = 0; i < CRM_NELTS(words); i++) {
         if (!strcmp(name, words[i][0])) {
             return words[i][1];

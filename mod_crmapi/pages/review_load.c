@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "crm_array.h"
+#include "crm_channel.h"
 #include "crm_form.h"
 
 /* How long the form of a page may be sent, in seconds. */
@@ -54,17 +55,17 @@ static const char steps_sql[] =
 
 /* The texts of each channel and their columns in the statement above. */
 static const struct {
-    const char *channel;
+    int channel;                /* CRM_CHANNEL_... */
     const char *name;
     const char *label;
     int is_line;
     int column;
 } texts[] = {
-    {"email", "subject", "Subject", 1, 6},
-    {"email", "body", "Text", 0, 7},
-    {"sms", "body", "Text", 0, 8},
-    {"voice", "objective", "Objective of the call", 0, 9},
-    {"voice", "body", "Script", 0, 10},
+    {CRM_CHANNEL_EMAIL, "subject", "Subject", 1, 6},
+    {CRM_CHANNEL_EMAIL, "body", "Text", 0, 7},
+    {CRM_CHANNEL_TEXT, "body", "Text", 0, 8},
+    {CRM_CHANNEL_PHONE, "objective", "Objective of the call", 0, 9},
+    {CRM_CHANNEL_PHONE, "body", "Script", 0, 10},
 };
 
 int crm_review_waits(const crm_review_t *review)
@@ -76,8 +77,10 @@ int crm_review_waits(const crm_review_t *review)
 static void add_step(crm_review_t *review, const PGresult *result, int row)
 {
     crm_review_step_t *step = apr_array_push(review->steps);
+    const crm_channel_t *channel;
 
     memset(step, 0, sizeof(*step));
+    channel = crm_channel_way(PQgetvalue(result, row, 2));
     step->id = crm_db_value(result, row, 0);
     step->number = crm_db_value(result, row, 1);
     step->channel = crm_db_value(result, row, 2);
@@ -87,7 +90,7 @@ static void add_step(crm_review_t *review, const PGresult *result, int row)
     for (int i = 0; i < (int)CRM_NELTS(texts); i++) {
         crm_review_text_t *text = &step->texts[step->count];
 
-        if (!strcmp(texts[i].channel, step->channel)) {
+        if (crm_channel_is(channel, texts[i].channel)) {
             const char *value = crm_db_value(result, row, texts[i].column);
 
             text->name = texts[i].name;

@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_channel.h"
 #include "crm_form.h"
 #include "crm_sequence.h"
 #include "crm_text.h"
@@ -58,8 +59,8 @@ static void ask(crm_page_t *page, const char *masked, const char *name)
     crm_page_end(page->response);
 }
 
-/* Suppress ADDRESS of CHANNEL, and confirm it. */
-static crm_error_t *suppress(crm_page_t *page, const char *channel,
+/* Suppress ADDRESS, which the channel with the way WAY uses, and confirm it. */
+static crm_error_t *suppress(crm_page_t *page, const char *way,
                              const char *address, const char *name)
 {
     crm_sequence_event_t event = {.event = CRM_EVENT_SUPPRESS};
@@ -69,7 +70,12 @@ static crm_error_t *suppress(crm_page_t *page, const char *channel,
     int stopped;
 
     event.workspace_id = page->token.workspace_id;
-    *(strcmp(channel, "email") ? &event.phone_number : &event.email) = address;
+    if (crm_channel_is(crm_channel_way(way), CRM_CHANNEL_EMAIL)) {
+        event.email = address;
+    }
+    else {
+        event.phone_number = address;
+    }
     event.reason = "unsubscribed";
     CRM_ERR(crm_call_conn(&conn, page->call));
     began = apr_time_now();
@@ -103,7 +109,7 @@ static int is_confirmed(const crm_page_t *page)
 
 crm_error_t *crm_page_unsubscribe(crm_page_t *page)
 {
-    const char *values[2], *channel, *address, *name;
+    const char *values[2], *way, *address, *name;
     PGresult *result;
 
     values[0] = page->token.workspace_id;
@@ -113,7 +119,7 @@ crm_error_t *crm_page_unsubscribe(crm_page_t *page)
         crm_page_refuse(page->response, page->pool);
         return NULL;
     }
-    channel = crm_db_value(result, 0, 0);
+    way = crm_db_value(result, 0, 0);
     address = crm_db_value(result, 0, 1);
     name = crm_db_value(result, 0, 2);
     if (!page->posts) {
@@ -124,5 +130,5 @@ crm_error_t *crm_page_unsubscribe(crm_page_t *page)
         return crm_error_create(CRM_E_BAD_REQUEST, "The form must have "
                                 FIELD "=" VALUE, page->pool);
     }
-    return suppress(page, channel, address, name);
+    return suppress(page, way, address, name);
 }

@@ -78,7 +78,8 @@ static crmd_mail_t make_mail(int number, apr_pool_t *pool)
         .mail_domain = "crm.example.com"
     };
     crmd_message_t message = {
-        .channel = "email", .id = "0197c0de-0000-7000-8000-000000000001",
+        .channel = &crm_channels[CRM_CHANNEL_EMAIL],
+        .id = "0197c0de-0000-7000-8000-000000000001",
         .from = "eve@example.com", .from_name = "Ev\xc3\xa9",
         .to = apr_psprintf(pool, "ada%d@b\xc3\xbc""cher.example", number),
         .to_name = "Ada", .subject = "Hell\xc3\xb6", .text = "Dear \xc3\x84""da"

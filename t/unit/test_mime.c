@@ -12,6 +12,10 @@
 #include "crmapid_markdown.h"
 #include "crmapid_mime.h"
 
+#define MAIL_CHANNEL (&crm_channels[CRM_CHANNEL_EMAIL])
+#define SMS_CHANNEL (&crm_channels[CRM_CHANNEL_TEXT])
+#define VOICE_CHANNEL (&crm_channels[CRM_CHANNEL_PHONE])
+
 #define ID "0197c0de-0000-7000-8000-000000000001"
 
 static const crmd_config_t config = {
@@ -21,7 +25,7 @@ static const crmd_config_t config = {
 };
 
 static const crmd_message_t simple = {
-    .channel = "email", .id = ID, .from = "eve@example.com",
+    .channel = MAIL_CHANNEL, .id = ID, .from = "eve@example.com",
     .from_name = "Eve", .to = "ada@example.org", .to_name = "Ada",
     .subject = "Hello", .text = "Dear Ada,\n\nbye"
 };
@@ -540,7 +544,7 @@ END_TEST
 START_TEST(other_channels_are_small_mails)
 {
     crmd_message_t message = {
-        .channel = "sms", .id = ID, .to = "+491701234567",
+        .channel = SMS_CHANNEL, .id = ID, .to = "+491701234567",
         .text = "Hi \xf0\x9f\x98\x80"
     };
     crmd_mail_t mail = make(&message);
@@ -552,7 +556,7 @@ START_TEST(other_channels_are_small_mails)
     ck_assert_str_eq(header(mime, "From"), "+4930123456");
     ck_assert_str_eq(part_of(mime, 0), message.text);
     g_object_unref(mime);
-    message.channel = "voice";
+    message.channel = VOICE_CHANNEL;
     message.objective = "Ask\nfor a date";
     mail = make(&message);
     mime = parse(&mail);

@@ -12,6 +12,10 @@
 #include "crmapid_curl.h"
 #include "crmapid_relay.h"
 
+#define MAIL_CHANNEL (&crm_channels[CRM_CHANNEL_EMAIL])
+#define SMS_CHANNEL (&crm_channels[CRM_CHANNEL_TEXT])
+#define VOICE_CHANNEL (&crm_channels[CRM_CHANNEL_PHONE])
+
 /* What the server does after, or instead of, what it says. */
 typedef enum then_t { FINISH, HANG, FLOOD, UNREAD } then_t;
 
@@ -82,7 +86,7 @@ static crmd_config_t *config_of(void)
 }
 
 static const crmd_message_t sms = {
-    .channel = "sms", .id = "0197c0de-0000-7000-8000-000000000001",
+    .channel = SMS_CHANNEL, .id = "0197c0de-0000-7000-8000-000000000001",
     .workspace_id = "0197c0de-0000-7000-8000-00000000000a",
     .to = "+491701234567", .text = "Gr\xc3\xbc\xc3\x9f & \"x\" + y=1%\n"
 };
@@ -307,7 +311,7 @@ START_TEST(what_the_provider_gets)
     has(object, "text", sms.text);
     ck_assert_int_eq(json_object_object_length(object), 6);
     json_object_put(object);
-    message.channel = "voice";
+    message.channel = VOICE_CHANNEL;
     message.objective = "a date";
     hand_over(&crmd_relay_http, &message, SAYS("200", ""), FINISH);
     object = sent_object();
@@ -315,7 +319,7 @@ START_TEST(what_the_provider_gets)
     has(object, "objective", "a date");
     has(object, "script", sms.text);
     json_object_put(object);
-    message.channel = "email";
+    message.channel = MAIL_CHANNEL;
     message.subject = "Hello";
     message.message_id = "<a@crm.example>";
     message.references = "<b@crm.example> <c@crm.example>";
@@ -353,7 +357,7 @@ START_TEST(what_twilio_gets)
     ck_assert_str_eq(strstr(script.request, "\r\n\r\n"), "\r\n\r\nFrom=%2B4930"
                      "111&To=%2B491701234567&Body=Gr%C3%BC%C3%9F%20%26%20%22x"
                      "%22%20%2B%20y%3D1%25%0A");
-    message.channel = "voice";
+    message.channel = VOICE_CHANNEL;
     message.text = "<Dial>\x01";
     hand_over(&crmd_relay_twilio, &message, SAYS("201", ""), FINISH);
     ck_assert(!strncmp(script.request, "POST /2010-04-01/Accounts/AC0123/"
@@ -371,19 +375,19 @@ START_TEST(what_the_configuration_lacks_is_told)
     const crmd_relay_t *http = &crmd_relay_http, *twilio = &crmd_relay_twilio;
 
     set_url(config, 80);
-    ck_assert_ptr_null(http->check(config, "email", pool));
-    ck_assert_ptr_null(twilio->check(config, "sms", pool));
-    ck_assert_ptr_null(twilio->check(config, "voice", pool));
-    ck_assert_ptr_nonnull(twilio->check(config, "email", pool));
+    ck_assert_ptr_null(http->check(config, MAIL_CHANNEL, pool));
+    ck_assert_ptr_null(twilio->check(config, SMS_CHANNEL, pool));
+    ck_assert_ptr_null(twilio->check(config, VOICE_CHANNEL, pool));
+    ck_assert_ptr_nonnull(twilio->check(config, MAIL_CHANNEL, pool));
     ck_assert_int_eq(http->repeatable(config), 1);
     ck_assert_int_eq(twilio->repeatable(config), 0);
     config->provider_url = "";
-    ck_assert_ptr_nonnull(http->check(config, "sms", pool));
+    ck_assert_ptr_nonnull(http->check(config, SMS_CHANNEL, pool));
     config->twilio_account = "../x";
-    ck_assert_ptr_nonnull(twilio->check(config, "sms", pool));
+    ck_assert_ptr_nonnull(twilio->check(config, SMS_CHANNEL, pool));
     config->twilio_account = "AC1";
     config->twilio_token = "";
-    ck_assert_ptr_nonnull(twilio->check(config, "sms", pool));
+    ck_assert_ptr_nonnull(twilio->check(config, SMS_CHANNEL, pool));
 }
 END_TEST
 

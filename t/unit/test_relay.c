@@ -16,6 +16,10 @@
 
 #include "crmapid_relay.h"
 
+#define MAIL_CHANNEL (&crm_channels[CRM_CHANNEL_EMAIL])
+#define SMS_CHANNEL (&crm_channels[CRM_CHANNEL_TEXT])
+#define VOICE_CHANNEL (&crm_channels[CRM_CHANNEL_PHONE])
+
 #define ID "0197c0de-0000-7000-8000-000000000001"
 
 static char root[] = "/tmp/crm-relay-XXXXXX";
@@ -49,7 +53,7 @@ static crmd_config_t *config_of(void)
 }
 
 static const crmd_message_t message = {
-    .channel = "email", .id = ID, .to = "ada@example.org", .subject = "Hello",
+    .channel = MAIL_CHANNEL, .id = ID, .to = "ada@example.org", .subject = "Hello",
     .text = "Dear Ada"
 };
 
@@ -99,25 +103,27 @@ START_TEST(the_configuration_chooses)
         config->email_relay = names[i];
         config->sms_relay = names[(i + 1) % 4];
         config->voice_relay = names[(i + 2) % 4];
-        ck_assert_str_eq(crmd_relay_of(config, "email")->name, names[i]);
-        ck_assert_str_eq(crmd_relay_of(config, "sms")->name,
+        ck_assert_str_eq(crmd_relay_of(config, MAIL_CHANNEL)->name, names[i]);
+        ck_assert_str_eq(crmd_relay_of(config, SMS_CHANNEL)->name,
                          names[(i + 1) % 4]);
-        ck_assert_str_eq(crmd_relay_of(config, "voice")->name,
+        ck_assert_str_eq(crmd_relay_of(config, VOICE_CHANNEL)->name,
                          names[(i + 2) % 4]);
         ck_assert_str_eq(crmd_relays[i]->name, names[i]);
     }
     ck_assert_ptr_null(crmd_relays[4]);
-    ck_assert_ptr_null(crmd_relay_maildir.check(config, "sms",
+    ck_assert_ptr_null(crmd_relay_maildir.check(config, SMS_CHANNEL,
                                                 crm_check_pool()));
     config->maildir = "";
-    ck_assert_ptr_nonnull(crmd_relay_maildir.check(config, "sms",
+    ck_assert_ptr_nonnull(crmd_relay_maildir.check(config, SMS_CHANNEL,
                                                    crm_check_pool()));
 }
 END_TEST
 
 START_TEST(a_message_is_a_file)
 {
-    static const char *const channels[] = {"email", "sms", "voice"};
+    static const crm_channel_t *const channels[] = {
+        MAIL_CHANNEL, SMS_CHANNEL, VOICE_CHANNEL
+    };
     crmd_config_t *config = config_of();
     crmd_message_t msg = message;
 

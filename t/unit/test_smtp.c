@@ -10,6 +10,9 @@
 #include "crmapid_relay.h"
 #include "crmapid_smtp_id.h"
 
+#define MAIL_CHANNEL (&crm_channels[CRM_CHANNEL_EMAIL])
+#define SMS_CHANNEL (&crm_channels[CRM_CHANNEL_TEXT])
+
 /* What the server does instead of answering. */
 #define HANG "hang"
 #define CLOSE "close"
@@ -151,7 +154,7 @@ static crmd_config_t *config_of(int port)
 }
 
 static const crmd_message_t message = {
-    .channel = "email", .id = "0197c0de-0000-7000-8000-000000000001",
+    .channel = MAIL_CHANNEL, .id = "0197c0de-0000-7000-8000-000000000001",
     .workspace_id = "0197c0de-0000-7000-8000-00000000000a",
     .to = "ada@example.org", .to_name = "Ada", .subject = "Hello",
     .text = "Dear Ada,\n.\n..dots\nbye"
@@ -538,24 +541,24 @@ START_TEST(what_the_configuration_lacks_is_told)
     crmd_config_t *config = config_of(25);
     const crmd_relay_t *relay = &crmd_relay_smtp;
 
-    ck_assert_ptr_null(relay->check(config, "email", pool));
-    ck_assert_ptr_nonnull(relay->check(config, "sms", pool));
+    ck_assert_ptr_null(relay->check(config, MAIL_CHANNEL, pool));
+    ck_assert_ptr_nonnull(relay->check(config, SMS_CHANNEL, pool));
     config->mail_from = "";
-    ck_assert_ptr_nonnull(relay->check(config, "email", pool));
+    ck_assert_ptr_nonnull(relay->check(config, MAIL_CHANNEL, pool));
     config->mail_from = "a@b.c";
     config->smtp_url = "http://x";
-    ck_assert_ptr_nonnull(relay->check(config, "email", pool));
+    ck_assert_ptr_nonnull(relay->check(config, MAIL_CHANNEL, pool));
     config->smtp_url = "smtps://x";
-    ck_assert_ptr_null(relay->check(config, "email", pool));
+    ck_assert_ptr_null(relay->check(config, MAIL_CHANNEL, pool));
     config->smtp_user = "me";
-    ck_assert_ptr_null(relay->check(config, "email", pool));
+    ck_assert_ptr_null(relay->check(config, MAIL_CHANNEL, pool));
     /* Nobody on the way is told a password. */
     config->smtp_url = "smtp://x";
-    ck_assert_ptr_nonnull(relay->check(config, "email", pool));
+    ck_assert_ptr_nonnull(relay->check(config, MAIL_CHANNEL, pool));
     config->smtp_tls = "opportunistic";
-    ck_assert_ptr_nonnull(relay->check(config, "email", pool));
+    ck_assert_ptr_nonnull(relay->check(config, MAIL_CHANNEL, pool));
     config->smtp_tls = "starttls";
-    ck_assert_ptr_null(relay->check(config, "email", pool));
+    ck_assert_ptr_null(relay->check(config, MAIL_CHANNEL, pool));
     ck_assert_int_eq(relay->repeatable(config), 0);
     config->smtp_deduplicates = 1;
     ck_assert_int_eq(relay->repeatable(config), 1);

@@ -171,7 +171,8 @@ static crmd_receipt_t hand_over(const crmd_relay_t *relay, const char *scheme,
                                 const char *ca, const script_t *says)
 {
     static const crmd_message_t message = {
-        .channel = "email", .id = "0197c0de-0000-7000-8000-000000000001",
+        .channel = &crm_channels[CRM_CHANNEL_EMAIL],
+        .id = "0197c0de-0000-7000-8000-000000000001",
         .workspace_id = "0197c0de-0000-7000-8000-00000000000a",
         .to = "ada@example.org", .subject = "Hello", .text = "Hi"
     };

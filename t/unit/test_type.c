@@ -6,12 +6,12 @@
 
 #include "apr_strings.h"
 
-#include "crm_channel.h"
 #include "crm_op.h"
 #include "crm_resources.h"
 #include "crm_sql.h"
 #include "crm_type.h"
 #include "crm_type_address.h"
+#include "crm_type_channel.h"
 #include "crm_type_list.h"
 
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"

@@ -2,6 +2,7 @@
 /* crmapid_check.c: whether settings and database can be used */
 #include "crmapid_check.h"
 
+#include "crm_channel.h"
 #include "crm_db_conn.h"
 #include "crm_schema.h"
 #include "crmapid_generate.h"
@@ -10,15 +11,17 @@
 
 crm_error_t *crmd_config_check(const crmd_config_t *config, apr_pool_t *pool)
 {
-    static const char *const channels[] = {"email", "sms", "voice"};
-
     if (!*config->database) {
         return crm_error_create(CRM_E_BAD_REQUEST, "no database: set"
                                 " \"database\", or $CRMAPI_DATABASE", pool);
     }
-    for (int i = 0; i < 3; i++) {
-        CRM_ERR(crmd_relay_of(config, channels[i])->check(config, channels[i],
+    for (int i = 0; i < CRM_CHANNELS; i++) {
+        const crm_channel_t *channel = &crm_channels[i];
+
+        if (channel->way) {
+            CRM_ERR(crmd_relay_of(config, channel)->check(config, channel,
                                                           pool));
+        }
     }
     return crmd_generator_of(config)->check(config, pool);
 }

@@ -137,8 +137,8 @@ static void send_message(crmd_receipt_t *receipt,
     receipt->provider_id = mail.message_id;
 }
 
-static crm_error_t *check(const crmd_config_t *config, const char *channel,
-                          apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config,
+                          const crm_channel_t *channel, apr_pool_t *pool)
 {
     (void)channel;
     return *config->maildir ? NULL

@@ -186,7 +186,7 @@ static GMimeObject *make_body(const crmd_message_t *message, apr_pool_t *pool)
     GMimeMultipart *multipart;
     GMimeObject *part;
 
-    if (strcmp(message->channel, "email")) {
+    if (!crm_channel_is(message->channel, CRM_CHANNEL_EMAIL)) {
         return make_part("plain", message->text ? message->text : "", pool);
     }
     multipart = g_mime_multipart_new_with_subtype("alternative");
@@ -290,7 +290,7 @@ static void add_headers(GMimeMessage *mime, crmd_mail_t *mail,
                         const crmd_config_t *config, apr_pool_t *pool)
 {
     int own = message->from && *message->from;
-    int email = !strcmp(message->channel, "email");
+    int email = crm_channel_is(message->channel, CRM_CHANNEL_EMAIL);
 
     mail->from = add_mailbox(g_mime_message_get_from(mime),
                              own ? message->from_name
@@ -308,7 +308,7 @@ static void add_headers(GMimeMessage *mime, crmd_mail_t *mail,
     add_dates(mime, apr_pstrmemdup(pool, mail->message_id + 1,
                                    strlen(mail->message_id) - 2));
     if (!email) {
-        add_raw(mime, "X-Crmapi-Channel", message->channel, pool);
+        add_raw(mime, "X-Crmapi-Channel", message->channel->way, pool);
     }
     if (message->automatic) {
         add_raw(mime, "Auto-Submitted", "auto-generated", pool); /* RFC 3834 */
@@ -352,7 +352,7 @@ static crm_error_t *read_names(crmd_mail_t *mail,
     const char *sender = crmd_sender_of(message, config);
     int (*usable)(const char *) = crmd_mail_number;
 
-    if (!strcmp(message->channel, "email")) {
+    if (crm_channel_is(message->channel, CRM_CHANNEL_EMAIL)) {
         usable = crmd_mail_address;
     }
     if (!crmd_mail_address(apr_pstrcat(pool, "x@", config->mail_domain, NULL))

@@ -59,10 +59,10 @@ static void add_files(crm_buf_t *buf, const crmd_message_t *message)
 static void add_message(crm_buf_t *buf, const crmd_message_t *message,
                         const crmd_config_t *config)
 {
-    int voice = !strcmp(message->channel, "voice");
+    int voice = crm_channel_is(message->channel, CRM_CHANNEL_PHONE);
 
     add_member(buf, "id", message->id);
-    add_member(buf, "channel", message->channel);
+    add_member(buf, "channel", message->channel->way);
     add_member(buf, "workspace_id", message->workspace_id);
     add_member(buf, "from", crmd_sender_of(message, config));
     add_member(buf, "from_name", message->from && *message->from
@@ -71,7 +71,7 @@ static void add_message(crm_buf_t *buf, const crmd_message_t *message,
     add_member(buf, "to_name", message->to_name);
     add_member(buf, "objective", voice ? message->objective : NULL);
     add_member(buf, voice ? "script" : "text", message->text);
-    if (!strcmp(message->channel, "email")) {
+    if (crm_channel_is(message->channel, CRM_CHANNEL_EMAIL)) {
         add_member(buf, "subject", message->subject
                    ? crmd_subject_of(message, buf->pool) : NULL);
         add_copies(buf, message);
@@ -151,14 +151,14 @@ static void send_message(crmd_receipt_t *receipt,
     judge(receipt, &answer, pool);
 }
 
-static crm_error_t *check(const crmd_config_t *config, const char *channel,
-                          apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config,
+                          const crm_channel_t *channel, apr_pool_t *pool)
 {
     if (strncasecmp(config->provider_url, "http://", 7)
         && strncasecmp(config->provider_url, "https://", 8)) {
         return crm_error_createf(CRM_E_BAD_REQUEST, pool, "provider_url must be"
                                  " an http(s) URL: the relay of %s is http",
-                                 channel);
+                                 channel->way);
     }
     if (strpbrk(config->provider_token, "\r\n")) {
         return crm_error_create(CRM_E_BAD_REQUEST, "the provider's token has"

@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_channel.h"
 #include "crm_json.h"
 #include "crm_email.h"
 #include "crm_phone.h"
@@ -19,6 +20,20 @@ enum { RELAYS = CRMD_STATS_RELAYS };
 const crmd_relay_t *const crmd_relays[RELAYS + 1] = {
     &crmd_relay_maildir, &crmd_relay_smtp, &crmd_relay_http,
     &crmd_relay_twilio, NULL
+};
+
+/* The settings of a channel: its relay, and the sender of messages that have
+ * none. */
+static const struct {
+    size_t relay;               /* in crmd_config_t */
+    size_t from;
+} settings[CRM_CHANNELS] = {
+    [CRM_CHANNEL_EMAIL] = {offsetof(crmd_config_t, email_relay),
+                           offsetof(crmd_config_t, mail_from)},
+    [CRM_CHANNEL_TEXT] = {offsetof(crmd_config_t, sms_relay),
+                          offsetof(crmd_config_t, sms_from)},
+    [CRM_CHANNEL_PHONE] = {offsetof(crmd_config_t, voice_relay),
+                           offsetof(crmd_config_t, voice_from)},
 };
 
 /* The slots of each relay. */
@@ -87,36 +102,31 @@ const char *crmd_subject_of(const crmd_message_t *message, apr_pool_t *pool)
            ? apr_pstrcat(pool, "Re: ", text, NULL) : text;
 }
 
+/* Return the text at OFFSET of CONFIG. */
+static const char *setting(const crmd_config_t *config, size_t offset)
+{
+    return *(const char *const *)(const void *)((const char *)config + offset);
+}
+
 const char *crmd_sender_of(const crmd_message_t *message,
                            const crmd_config_t *config)
 {
-    const char *sender = config->mail_from;
+    const char *sender = message->from;
 
-    if (message->from && *message->from) {
-        return message->from;
-    }
-    if (!strcmp(message->channel, "sms")) {
-        sender = config->sms_from;
-    }
-    else if (!strcmp(message->channel, "voice")) {
-        sender = config->voice_from;
+    if (!sender || !*sender) {
+        sender = setting(config, settings[message->channel
+                                          - crm_channels].from);
     }
     return *sender ? sender : NULL;
 }
 
 const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
-                                  const char *channel)
+                                  const crm_channel_t *channel)
 {
-    const char *name = config->email_relay;
-
-    if (!strcmp(channel, "sms")) {
-        name = config->sms_relay;
-    }
-    else if (!strcmp(channel, "voice")) {
-        name = config->voice_relay;
-    }
-    for (const crmd_relay_t *const *relay = crmd_relays; *relay; relay++) {
-        if (!strcmp((*relay)->name, name)) {
+    for (const crmd_relay_t *const *relay = crmd_relays; channel && *relay;
+         relay++) {
+        if (!strcmp((*relay)->name, setting(
+                        config, settings[channel - crm_channels].relay))) {
             return *relay;
         }
     }
@@ -159,14 +169,15 @@ void crmd_relay_leave(const crmd_relay_t *relay)
     }
 }
 
-const char *crmd_relay_wire(const char *channel, const char *address,
+const char *crmd_relay_wire(const crm_channel_t *channel, const char *address,
                             apr_pool_t *result_pool)
 {
-    if (!address) {
+    if (!address || !channel) {
         return NULL;
     }
-    return strcmp(channel, "email") ? crm_phone_e164(address, result_pool)
-                                    : crm_email_canonical(address, result_pool);
+    return channel->by == CRM_CHANNEL_BY_EMAIL
+           ? crm_email_canonical(address, result_pool)
+           : crm_phone_e164(address, result_pool);
 }
 
 void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,

@@ -6,6 +6,7 @@
 #include "apr_pools.h"
 #include "apr_time.h"
 
+#include "crm_channel.h"
 #include "crm_error.h"
 
 #include "crmapid_config.h"
@@ -21,7 +22,7 @@ typedef struct crmd_file_t {
 
 /* One message. Texts are UTF-8. */
 typedef struct crmd_message_t {
-    const char *channel;        /* "email", "sms" or "voice" */
+    const crm_channel_t *channel; /* one with a way */
     const char *id;             /* a UUID, the same for each attempt: the
                                    idempotency key */
     const char *message_id;     /* of an email: its Message-ID with brackets;
@@ -77,8 +78,8 @@ typedef struct crmd_relay_t {
     const char *name;           /* "maildir", "smtp", "http", "twilio" */
     /* Check that CONFIG has all settings that CHANNEL needs. The error is made
      * in POOL. */
-    crm_error_t *(*check)(const crmd_config_t *config, const char *channel,
-                          apr_pool_t *pool);
+    crm_error_t *(*check)(const crmd_config_t *config,
+                          const crm_channel_t *channel, apr_pool_t *pool);
     /* Return whether the receiver drops a second copy of a message, so that
      * one whose verdict is CRMD_UNKNOWN may be sent again. */
     int (*repeatable)(const crmd_config_t *config);
@@ -99,9 +100,9 @@ extern const crmd_relay_t *const crmd_relays[];
 
 /* ---- for callers --------------------------------------------------------- */
 
-/* Return the relay that CONFIG selects for CHANNEL. */
+/* Return the relay that CONFIG selects for CHANNEL, the maildir for NULL. */
 const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
-                                  const char *channel);
+                                  const crm_channel_t *channel);
 
 /* Return the index of RELAY in crmd_relays, -1 if it is not there, as in tests.
  * */
@@ -115,10 +116,10 @@ void crmd_relay_enter(const crmd_relay_t *relay, const crmd_config_t *config);
 /* Return RELAY's slot. */
 void crmd_relay_leave(const crmd_relay_t *relay);
 
-/* Return what goes over the wire of CHANNEL for ADDRESS (may be NULL): its
+/* Return what goes over the wire of CHANNEL for ADDRESS (each may be NULL): its
  * canonical form, the E.164 form of a number; in RESULT_POOL. NULL if it has no
  * such form: nothing is sent to it (contract 17.1, 17.2). */
-const char *crmd_relay_wire(const char *channel, const char *address,
+const char *crmd_relay_wire(const crm_channel_t *channel, const char *address,
                             apr_pool_t *result_pool);
 
 /* Send MESSAGE by RELAY and fill RECEIPT, in POOL. MESSAGE's address is that of

@@ -362,12 +362,12 @@ static void send_message(crmd_receipt_t *receipt,
     transfer(receipt, curl, &talk, config);
 }
 
-static crm_error_t *check(const crmd_config_t *config, const char *channel,
-                          apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config,
+                          const crm_channel_t *channel, apr_pool_t *pool)
 {
-    if (strcmp(channel, "email")) {
+    if (!crm_channel_is(channel, CRM_CHANNEL_EMAIL)) {
         return crm_error_createf(CRM_E_BAD_REQUEST, pool, "the relay smtp is"
-                                 " for email only, not for %s", channel);
+                                 " for email only, not for %s", channel->way);
     }
     if (!is_smtps(config) && strncasecmp(config->smtp_url, "smtp:", 5)) {
         return crm_error_create(CRM_E_BAD_REQUEST, "smtp_url must begin with"

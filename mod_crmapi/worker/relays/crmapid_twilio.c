@@ -71,7 +71,7 @@ static void add_form(crm_buf_t *buf, const crmd_message_t *message,
 
     add_field(buf, "From", sender);
     add_field(buf, "To", message->to);
-    if (!strcmp(message->channel, "voice")) {
+    if (crm_channel_is(message->channel, CRM_CHANNEL_PHONE)) {
         add_field(buf, "Twiml", twiml_of(text, pool));
     }
     else {
@@ -131,7 +131,7 @@ static void send_message(crmd_receipt_t *receipt,
 
     if (!sender) {
         crmd_receipt_fill(receipt, CRMD_NOT_NOW, apr_pstrcat(
-                              pool, "no sender: ", message->channel,
+                              pool, "no sender: ", message->channel->way,
                               "_from is not set", NULL));
         return;
     }
@@ -139,8 +139,9 @@ static void send_message(crmd_receipt_t *receipt,
     add_form(&body, message, sender, config, pool);
     request.url = apr_pstrcat(pool, config->twilio_url,
                               "/2010-04-01/Accounts/", config->twilio_account,
-                              strcmp(message->channel, "voice")
-                              ? "/Messages.json" : "/Calls.json", NULL);
+                              crm_channel_is(message->channel,
+                                             CRM_CHANNEL_PHONE)
+                              ? "/Calls.json" : "/Messages.json", NULL);
     request.body = body.data;
     request.body_len = body.len;
     request.user = config->twilio_account;
@@ -151,12 +152,12 @@ static void send_message(crmd_receipt_t *receipt,
     judge(receipt, &answer, pool);
 }
 
-static crm_error_t *check(const crmd_config_t *config, const char *channel,
-                          apr_pool_t *pool)
+static crm_error_t *check(const crmd_config_t *config,
+                          const crm_channel_t *channel, apr_pool_t *pool)
 {
     const char *c = config->twilio_account;
 
-    if (!strcmp(channel, "email")) {
+    if (crm_channel_is(channel, CRM_CHANNEL_EMAIL)) {
         return crm_error_create(CRM_E_BAD_REQUEST, "the relay twilio is for sms"
                                 " and voice only, not for email", pool);
     }
@@ -166,7 +167,7 @@ static crm_error_t *check(const crmd_config_t *config, const char *channel,
     if (!*config->twilio_account || *c) {
         return crm_error_createf(CRM_E_BAD_REQUEST, pool, "twilio_account must"
                                  " be the account's SID: the relay of %s is"
-                                 " twilio", channel);
+                                 " twilio", channel->way);
     }
     if (!*config->twilio_token) {
         return crm_error_create(CRM_E_BAD_REQUEST, "twilio_token_file is not"

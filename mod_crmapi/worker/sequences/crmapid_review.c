@@ -116,12 +116,13 @@ static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
     crmd_receipt_t receipt;
 
     memset(&message, 0, sizeof(message));
-    message.channel = "email";
+    message.channel = &crm_channels[CRM_CHANNEL_EMAIL];
     message.id = PQgetvalue(row, 0, ID);
     message.workspace_id = work->job->workspace_id;
     message.from = *config->mail_from ? config->mail_from : NULL;
     message.from_name = config->mail_from_name;
-    message.to = crmd_relay_wire("email", PQgetvalue(row, 0, TO), work->pool);
+    message.to = crmd_relay_wire(message.channel, PQgetvalue(row, 0, TO),
+                                 work->pool);
     message.to_name = crm_db_value(row, 0, TO_NAME);
     message.subject = apr_psprintf(work->pool, "Please review: %s for \"%s\"",
                                    shown(work, row, SEQUENCE),
@@ -174,7 +175,8 @@ static crm_error_t *permit_and_send(int *held_p, crmd_work_t *work,
 
 crm_error_t *crmd_review_mail(crmd_work_t *work)
 {
-    const crmd_relay_t *relay = crmd_relay_of(work->config, "email");
+    const crmd_relay_t *relay = crmd_relay_of(
+        work->config, &crm_channels[CRM_CHANNEL_EMAIL]);
     const char *values[3] = {
         work->job->workspace_id, crmd_payload(work, "enrollment_id"),
         crmd_payload(work, "admin_id")

@@ -86,12 +86,17 @@ static void set_copies(crmd_message_t *message, const char *json,
         copies = apr_pcalloc(pool, (count + 1) * sizeof(*copies));
         message->copies = copies;
         for (size_t i = 0; i < count; i++) {
-            copies[i] = crmd_relay_wire("email", json_object_get_string(
+            copies[i] = crmd_relay_wire(message->channel, json_object_get_string(
                 json_object_array_get_idx(list, i)), pool);
             message->to = copies[i] ? message->to : NULL;
         }
     }
     json_object_put(list);
+}
+
+static int is_mail(const crmd_message_t *message)
+{
+    return crm_channel_is(message->channel, CRM_CHANNEL_EMAIL);
 }
 
 /* Set what only a mail has, from the first row of RESULT. */
@@ -128,7 +133,7 @@ static void make_message(sending_t *sending, const PGresult *result)
 
     sending->part = PQgetvalue(result, 0, PART);
     sending->was_sending = *PQgetvalue(result, 0, TAKEN) == 't';
-    message->channel = PQgetvalue(result, 0, CHANNEL);
+    message->channel = crm_channel_way(PQgetvalue(result, 0, CHANNEL));
     message->id = sending->id;
     message->workspace_id = sending->work->job->workspace_id;
     message->to = crmd_relay_wire(message->channel,
@@ -139,11 +144,11 @@ static void make_message(sending_t *sending, const PGresult *result)
     }
     message->from_name = crm_db_value(result, 0, FROM_NAME);
     message->text = crm_db_value(result, 0, TEXT);
-    if (!strcmp(message->channel, "email")) {
+    if (is_mail(message)) {
         make_mail(sending, result);
     }
     else {
-        sms = !strcmp(message->channel, "sms");
+        sms = crm_channel_is(message->channel, CRM_CHANNEL_TEXT);
         message->from = number_of(or_else(crm_db_value(result, 0, FROM_PHONE),
                                           sms ? config->sms_from
                                           : config->voice_from), pool);
@@ -297,7 +302,7 @@ static crm_error_t *may_send(int *is_p, const sending_t *sending)
 {
     crmd_work_t *work = sending->work;
     const crmd_message_t *message = &sending->message;
-    const char *from = message->from && !strcmp(message->channel, "email")
+    const char *from = message->from && is_mail(message)
                        ? crm_email_canonical(message->from, work->pool) : NULL;
     const char *values[3] = {
         work->job->workspace_id, from ? strrchr(from, '@') + 1 : "",
@@ -306,7 +311,7 @@ static crm_error_t *may_send(int *is_p, const sending_t *sending)
     PGresult *result;
 
     *is_p = 1;
-    if (strcmp(message->channel, "email")) {
+    if (!is_mail(message)) {
         return NULL;
     }
     CRM_ERR(crmd_query(&result, work, "SELECT CASE WHEN w.sender_domains IS NULL"

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "crm_channel.h"
 #include "crm_json.h"
 #include "crm_resources.h"
 #include "crmapid_generate.h"
@@ -24,7 +25,7 @@ typedef struct enrollment_t {
                                    NULL */
     const char *phone;          /* the same */
     crm_subject_t subject;
-    const char *channels[4];
+    const char *channels[CRM_CHANNELS + 1];
 } enrollment_t;
 
 /* The first address of a contact's LIST that is not suppressed, as
@@ -48,9 +49,9 @@ typedef struct enrollment_t {
 static const char enrollment_sql[] =
     "SELECT e.status, c.id, c.company_id, q.bot_id, q.template_id,"
     " w.time_zone, "
-    USABLE("emails", "email", "a ->> 'email'", EMAIL_FORM, EMAIL_FORM
+    USABLE("emails", CRM_WAY_EMAIL, "a ->> 'email'", EMAIL_FORM, EMAIL_FORM
            " IS NOT NULL") ", "
-    USABLE("phone_numbers", "sms", PHONE, PHONE, PHONE " IS NOT NULL")
+    USABLE("phone_numbers", CRM_WAY_SMS, PHONE, PHONE, PHONE " IS NOT NULL")
     " FROM crmapi.enrollment e"
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id"
     " AND q.id = e.sequence_id"
@@ -124,11 +125,13 @@ static crm_error_t *read_enrollment(int *pending_p, enrollment_t *enrollment,
                        crm_db_value(result, 0, TEMPLATE));
 }
 
-/* Return the address for CHANNEL, NULL if there is none. */
-static const char *address_of(const enrollment_t *enrollment,
-                              const char *channel)
+/* Return the address for the channel with the way WAY, NULL if there is none. */
+static const char *address_of(const enrollment_t *enrollment, const char *way)
 {
-    return strcmp(channel, "email") ? enrollment->phone : enrollment->email;
+    const crm_channel_t *channel = crm_channel_way(way);
+
+    return !channel ? NULL : channel->by == CRM_CHANNEL_BY_EMAIL
+           ? enrollment->email : enrollment->phone;
 }
 
 /* Set the usable channels of ENROLLMENT: those of the template for which the
@@ -147,7 +150,7 @@ static int find_channels(enrollment_t *enrollment)
         for (int k = 0; k < count; k++) {
             known |= !strcmp(enrollment->channels[k], channel);
         }
-        if (!known && count < 3 && address_of(enrollment, channel)) {
+        if (!known && count < CRM_CHANNELS && address_of(enrollment, channel)) {
             enrollment->channels[count++] = channel;
         }
     }
