@@ -79,8 +79,9 @@ sub make {
 # A workspace with an agent, a pipeline and two stages.
 sub space {
     my %s = (id => uuid());
+    $s{slug} = "w-" . (substr($s{id}, 14) =~ tr/-//dr);
     sql($db, row("workspace", id => $s{id}, name => "W", plan => "pro",
-        slug => "w-" . substr($s{id}, -12)));
+        slug => $s{slug}));
     my %in = (workspace_id => $s{id});
     $s{bot} = make("agent", %in, name => "Ada");
     $s{pipeline} = make("pipeline", %in, bot_id => $s{bot}, name => "P");
@@ -1295,7 +1296,7 @@ subtest "a key and a token are found by their hashes" => sub {
             @members, key_hash => \"sha256('$s->{id}')");
         my $found = sub { join " ", map { @$_ } as($api, "SELECT key_id,
             workspace_id, slug FROM crmapi.$function(sha256('$_[0]'))") };
-        is($found->($s->{id}), "$id $s->{id} w-" . substr($s->{id}, -12),
+        is($found->($s->{id}), "$id $s->{id} $s->{slug}",
             "$function: whose it is");
         is($found->("x"), "", "nobody's");
         sql($db, "UPDATE crmapi.$table SET revoked_at = now()
