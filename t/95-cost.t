@@ -25,7 +25,7 @@ my $B = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n";
 my $HTML = "Content-Type: text/html; charset=utf-8\r\n\r\n<p>Hello</p>";
 # Parts of inputs, by the parser's fuzz target: what stands first, what stands
 # last, bytes at least, then what is repeated between them. [A, B] is A n times,
-# then B n times.
+# then B n times; a function makes the unit of a number.
 my @PARSERS = (
     [mail => "headers", "From: a\@example.org\r\n", "\r\nHello\r\n", 2048,
         "X: y\r\n", "Received: from a by b; Mon, 1 Jan 2024 00:00:00 +0000\r\n",
@@ -142,6 +142,43 @@ my @PARSERS = (
         "{\"days\":[\"mon\"],\"from\":\"09:00\",\"to\":\"10:00\"},", "[[],",
         "\"mon\","],
     [pacing => "a delay", "\"", "\"", 2000, "1d", "P1D", "1", " ", "1h1m"],
+    [import => "lines", "", "", 2048, "\n", "\r\n", " ", "{}\n", "[]\n", "a\n", "{",
+        "{\"object\":\"contact\"}\n", "{\"object\":\"form\",\"name\":\"F\"}\n",
+        "{\"object\":\"contact\",\"first_name\":\"a\\tb\"}\n", "\0", "\xff"],
+    (map { my ($field, $last, @units) = @$_;
+        [import => "a field", "{\"object\":\"$field", "$last}\n", 2048, @units] }
+        ["contact\",\"first_name\":\"", "\"", "a", "\\n", "\\\\", "\\t", "\xc3\xa4"],
+        ["contact\",\"emails\":[", "\"a\@b.example\"]", "\"a\@b.example\",",
+            sub { "\"a$_[0]\@b.example\"," }, "{\"email\":\"a\@b.example\"},"],
+        ["contact\",\"phone_numbers\":[", "\"1\"]", "\"+4930123456\",",
+            sub { sprintf "\"+4930%07d\",", $_[0] }],
+        ["contact\",\"tags\":[", "\"a\"]", "\"a\",", sub { "\"t$_[0]\"," }],
+        ["contact\",\"custom_fields\":{", "\"a\":1}", sub { "\"a$_[0]\":1," },
+            ["\"a\":{", "},"], sub { "\"\\u00e4$_[0]\":[1]," }],
+        ["contact\",", "\"first_name\":\"a\"", sub { "\"a$_[0]\":1," }],
+        ["sequence_template\",\"name\":\"T\",\"steps\":[", "{}]", "{},",
+            "{\"channel\":\"email\",\"email_subject\":\"S\",\"email_body\":\"B\"},"],
+        ["form\",\"name\":\"F\",\"fields\":[", "{}]", "{},",
+            sub { "{\"name\":\"f$_[0]\",\"type\":\"text\",\"label\":\"L\"}," },
+            sub { "{\"id\":\"f$_[0]\",\"type\":\"text\",\"label\":\"L\"}," }]),
+    [apply => "a document", "", "", 4096, "[", "{\"agent\":", "\n", " ", "{}\n",
+        "{\"object\":\"agent\",\"name\":\"A\"}\n", "\"", "a", "\xef\xbb\xbf", "\0"],
+    [apply => "an array", "{\"agent\":[", "{\"name\":\"A\"}]}", 2048, "{},",
+        "{\"name\":\"A\"},", "{\"name\":\"\${NAME}\"},", "[],", "1,",
+        sub { "{\"name\":\"A$_[0]\",\"slug\":\"\${A}$_[0]\"}," }],
+    [apply => "members", "{\"agent\":{", "\"name\":\"A\"}}", 2048,
+        sub { "\"a$_[0]\":1," }, sub { "\"a$_[0]\":\"\${NAME}\"," },
+        sub { "\"a$_[0]\":[\"\${A}\"]," }, "\"a\":1,", ["\"a\":{", "},"]],
+    [apply => "a long name above much", "{\"agent\":{\"", "\"\${A}\"]}}", 2048,
+        ["a", "\":[", "1,"], ["/", "\":[", "\"\${NAME}\","]],
+    [apply => "a text", "{\"agent\":{\"name\":\"", "\"}}", 2048, "\${A}",
+        "\${NAME}", "\$", "\${", "\$\${", "{", "a", "\\u0024{A}", "\xc3\xa4"],
+    [setting => "lines", "", "", 2048, "\n", "#\n", "a=b\n", "=\n", "threads=1\n",
+        " ", "=", "a", "\r", "\0", "name=a\n", "threads = 1 \n\n"],
+    [setting => "a value", "name = ", "\n", 2048, "a", " ", "\xc3\xa4", "="],
+    [setting => "a duration", "poll = ", "\n", 2048, "1", "1ms", "d"],
+    [setting => "a URL", "public_url = https://", "\n", 2048, "a", "a.", "/", ":",
+        "\@", "%41", "?"],
     [redis => "replies", "+OK\r\n+OK\r\n", "", 2048, "*1\r\n", "*7\r\n:1\r\n",
         ":1\r\n", "\$1\r\na\r\n", "\$-1\r\n", "\$0\r\n\r\n", "*0\r\n", "*-1\r\n",
         "+", "-", "a", "1", "\r\n", "\r", "\n", "\0", "-NOSCRIPT\r\n", "+OK\r\n",
@@ -156,6 +193,8 @@ my @PARSERS = (
 # The input of about SIZE bytes.
 sub make_input {
     my ($first, $last, $unit, $size) = @_;
+    return $first . join("", map { $unit->($_) }
+        0 .. int($size / length $unit->(999))) . $last if ref $unit eq "CODE";
     my @units = ref $unit ? @$unit : $unit;
     my $times = int($size / length join "", @units) || 1;
 
@@ -169,7 +208,7 @@ sub mix_input {
     my $text = "";
 
     srand $seed;
-    my @flat = map { ref $_ ? @$_ : $_ } @$units;
+    my @flat = map { ref $_ eq "ARRAY" ? @$_ : ref $_ ? $_->(0) : $_ } @$units;
     $text .= $flat[rand @flat] while length $text < $size;
     return $first . $text . $last;
 }
@@ -194,7 +233,8 @@ sub add_run {
 
 sub shown {
     my ($unit) = @_;
-    return join(" ... ", ref $unit ? @$unit : $unit)
+    return join(" ... ", ref $unit eq "ARRAY" ? @$unit
+        : ref $unit ? ($unit->(0), $unit->(1)) : $unit)
         =~ s/([^ -~])/sprintf "\\x%02x", ord $1/ger;
 }
 

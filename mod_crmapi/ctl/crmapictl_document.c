@@ -266,10 +266,33 @@ static int is_variable(const char *text)
            && !text[3 + strspn(text + 2, NAME_CHARS)];
 }
 
-/* Replace the variables in VALUE, which is at POINTER in ITEM. */
-static crm_error_t *replace_all(reader_t *reader, const ctl_item_t *item,
-                                json_object *value, const char *pointer)
+/* Where a value is in what is around it. Its pointer is made for an error only:
+ * those of all values would be as long as their number times the names above
+ * them. */
+typedef struct place_t {
+    const struct place_t *around;       /* NULL: an item itself */
+    const char *name;           /* of a member; NULL: INDEX of an array */
+    int index;
+} place_t;
+
+/* Return the pointer to PLACE, in POOL. NULL: the item itself. */
+static const char *pointer_to(const place_t *place, apr_pool_t *pool)
 {
+    const char *around;
+
+    if (!place) {
+        return "";
+    }
+    around = pointer_to(place->around, pool);
+    return place->name ? crm_pointer_member(around, place->name, pool)
+           : crm_pointer_item(around, place->index, pool);
+}
+
+/* Replace the variables in VALUE, which is at PLACE in ITEM. */
+static crm_error_t *replace_all(reader_t *reader, const ctl_item_t *item,
+                                json_object *value, const place_t *place)
+{
+    place_t inner = {place, NULL, 0};
     apr_pool_t *pool = reader->ctl->pool;
     const char *rule, *text;
 
@@ -281,21 +304,22 @@ static crm_error_t *replace_all(reader_t *reader, const ctl_item_t *item,
         }
         text = replace(&rule, reader, text);
         if (!text) {
-            return ctl_item_refuse(reader->ctl, item, pointer, rule);
+            return ctl_item_refuse(reader->ctl, item, pointer_to(place, pool),
+                                   rule);
         }
         json_object_set_string(value, text);
     }
     else if (json_object_is_type(value, json_type_array)) {
         for (size_t i = 0; i < json_object_array_length(value); i++) {
+            inner.index = (int)i;
             CRM_ERR(replace_all(reader, item,
-                                json_object_array_get_idx(value, i),
-                                crm_pointer_item(pointer, (int)i, pool)));
+                                json_object_array_get_idx(value, i), &inner));
         }
     }
     else if (json_object_is_type(value, json_type_object)) {
         json_object_object_foreach(value, name, member) {
-            CRM_ERR(replace_all(reader, item, member,
-                                crm_pointer_member(pointer, name, pool)));
+            inner.name = name;
+            CRM_ERR(replace_all(reader, item, member, &inner));
         }
     }
     return NULL;
@@ -338,7 +362,7 @@ static crm_error_t *add_item(reader_t *reader, json_object *object,
                          APR_HASH_KEY_STRING, "");
         }
     }
-    CRM_ERR(replace_all(reader, item, object, ""));
+    CRM_ERR(replace_all(reader, item, object, NULL));
     APR_ARRAY_PUSH(reader->items, ctl_item_t *) = item;
     return NULL;
 }
