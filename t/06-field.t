@@ -66,10 +66,10 @@ my %PLACE = (
     specification => ["81-specification", change("t/lib/CrmTest/Spec.pm", sub {
         s/^    Contact => \[.*?\K(?=^ +lead_source )/        nickname => "string or null, written",\n/ms })],
 );
-change("mod_crmapi/database/crm_migrate.h", sub {
+change("mod_crmapi/database/crm_schema.h", sub {
     s/(?<=CRM_SCHEMA_VERSION )$version$/$next/m });
 for my $file (map { glob "$copy/src/mod_crmapi/$_/*.c" } "*", "*/*") {
-    utime undef, undef, $file if read_file($file) =~ /"crm_migrate\.h"/;
+    utime undef, undef, $file if read_file($file) =~ /"crm_schema\.h"/;
 }
 build();
 

@@ -5,7 +5,7 @@
 #include "apr_strings.h"
 
 #include "crm_json.h"
-#include "crm_migrate.h"
+#include "crm_schema.h"
 
 /* The last version before the first release. Its dumps have the same rows, and
  * another count of schemas. */

@@ -6,8 +6,6 @@
 
 #include "apr_strings.h"
 
-#include "crm_migrate.h"
-
 crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
                              apr_pool_t *scratch_pool)
 {

@@ -5,6 +5,15 @@
 
 #include "crm_db.h"
 
+/* The number of the latest migration in schema/. */
+#ifndef CRM_SCHEMA_VERSION
+#define CRM_SCHEMA_VERSION 14
+#endif
+
+/* The key of the advisory lock of the session that migrates: arbitrary, the
+ * same in all versions. */
+#define CRM_MIGRATE_LOCK "hashtextextended('crmapi.migration', 0)"
+
 /* Which programs can use a database (contract 16.2): those whose
  * CRM_SCHEMA_VERSION is from OLDEST to NUMBER. */
 typedef struct crm_schema_t {

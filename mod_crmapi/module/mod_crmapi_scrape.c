@@ -12,7 +12,7 @@
 
 #include "crm_array.h"
 #include "crm_metrics.h"
-#include "crm_migrate.h"
+#include "crm_schema.h"
 
 #include "mod_crmapi_metrics.h"
 #include "mod_crmapi_mount.h"

@@ -7,7 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
-#include "crm_migrate.h"
+#include "crm_schema.h"
 #include "crmapid_relay.h"
 #include "crmapid_stats.h"
 

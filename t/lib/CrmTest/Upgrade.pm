@@ -71,7 +71,7 @@ sub next_build {
         =~ /^top_srcdir = (.*)$/m;
     for my $command (["cp", "-a", $CrmTest::BUILD{DIR}, $copy],
         ["make", "-C", $copy, "-W",
-            "$source/mod_crmapi/database/crm_migrate.h",
+            "$source/mod_crmapi/database/crm_schema.h",
             # it has the folder of the schema
             "-W", "$source/mod_crmapi/ctl/crmapictl.c",
             "CPPFLAGS=-DCRM_SCHEMA_VERSION=" . (versions())[1],

@@ -6,15 +6,6 @@
 #include "crm_db_conn.h"
 #include "crm_log.h"
 
-/* The number of the latest migration in schema/. */
-#ifndef CRM_SCHEMA_VERSION
-#define CRM_SCHEMA_VERSION 14
-#endif
-
-/* The key of the advisory lock of the session that migrates: arbitrary, the
- * same in all versions. */
-#define CRM_MIGRATE_LOCK "hashtextextended('crmapi.migration', 0)"
-
 /* Apply the migrations in the folder DIR that the database of CONN lacks, step
  * by step (crm_migration.h), from where an earlier run has stopped. A distributed
  * database gets the steps in DIR/citus/later of those that have a file there, and
