@@ -232,7 +232,7 @@ static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *p)
     const crmapi_pool_t *pool = request->config->pool;
 
     if (!request->answered) {
-        if (crmapi_status_news(pool->busy_news, 1, CRMAPI_POOL_LOG_AGAIN)) {
+        if (crmapi_news(pool->busy_news, 1, CRMAPI_POOL_LOG_AGAIN)) {
             ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, request->r,
                           "CRM1303: none of the %d connections of the process "
                           "became free in time, so requests are answered "

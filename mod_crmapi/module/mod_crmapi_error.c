@@ -21,19 +21,6 @@
 
 static ap_filter_rec_t *error_handle;
 
-/* For core's table of ap_custom_response(): an empty text for each status, so
- * that ErrorDocuments are ignored. */
-static const char *no_documents[RESPONSE_CODES];
-
-void crmapi_error_shield(request_rec *r, int on)
-{
-    core_request_config *core = ap_get_core_module_config(r->request_config);
-
-    /* This does what ap_custom_response() does, for all statuses at once. */
-    core->response_code_strings =
-        on ? apr_pmemdup(r->pool, no_documents, sizeof(no_documents)) : NULL;
-}
-
 /* Return the error shown to the client for STATUS. */
 static crm_error_t *describe(int status, apr_pool_t *pool)
 {
@@ -163,9 +150,6 @@ static int refuse_document(request_rec *r, int lookup)
 
 void crmapi_error_register(void)
 {
-    for (int i = 0; i < RESPONSE_CODES; i++) {
-        no_documents[i] = "\"";
-    }
     error_handle = ap_register_output_filter("CRMAPI_ERROR", error_filter,
                                              NULL, AP_FTYPE_RESOURCE);
     ap_hook_insert_error_filter(insert_error_filter, NULL, NULL,

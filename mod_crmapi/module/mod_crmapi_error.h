@@ -9,8 +9,4 @@
 /* Register the hooks and the filter. */
 void crmapi_error_register(void);
 
-/* Disable (ON 1) or restore (ON 0) the site's ErrorDocuments for R, whose
- * errors are JSON. */
-void crmapi_error_shield(request_rec *r, int on);
-
 #endif /* MOD_CRMAPI_ERROR_H */

@@ -20,7 +20,6 @@
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_metrics.h"
 #include "mod_crmapi_shm.h"
-#include "mod_crmapi_status.h"
 
 APLOG_USE_MODULE(crmapi);
 
@@ -219,7 +218,7 @@ static apr_interval_time_t again(apr_uint32_t state)
 void crmapi_pool_report(const crmapi_pool_t *pool, apr_uint32_t state,
                         int level, const server_rec *s, const char *text)
 {
-    if (crmapi_status_news(pool->state_news, state, again(state))) {
+    if (crmapi_news(pool->state_news, state, again(state))) {
         if (state != CRMAPI_POOL_READY) {
             /* let the next who asks for it check again */
             __atomic_store_n(&pool->health->at, 0, __ATOMIC_RELEASE);
@@ -230,7 +229,7 @@ void crmapi_pool_report(const crmapi_pool_t *pool, apr_uint32_t state,
 
 int crmapi_pool_is_news(const crmapi_pool_t *pool, apr_uint32_t state)
 {
-    return crmapi_status_is_news(pool->state_news, state, again(state));
+    return crmapi_is_news(pool->state_news, state, again(state));
 }
 
 void crmapi_pool_report_missing(const crmapi_pool_t *pool,

@@ -8,7 +8,7 @@
 #include "apr_thread_mutex.h"
 
 #include "mod_crmapi_config.h"
-#include "mod_crmapi_status.h"
+#include "mod_crmapi_news.h"
 
 /* Interval at which an unchanged state is logged again. */
 #define CRMAPI_POOL_LOG_AGAIN apr_time_from_sec(60)

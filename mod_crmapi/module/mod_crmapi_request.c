@@ -6,19 +6,34 @@
 
 #include "apr_strings.h"
 
+#include "http_core.h"
 #include "http_protocol.h"
 #include "http_request.h"
 
 #include "crm_uuid.h"
 
 #include "mod_crmapi_config.h"
-#include "mod_crmapi_error.h"
 #include "mod_crmapi_mount.h"
 
 #define HANDLER "crmapi"
 
 /* The maximum length of an X-Request-Id that is kept (contract 5.4). */
 #define REQUEST_ID_MAX 128
+
+/* For core's table of ap_custom_response(): an empty text for each status, so
+ * that ErrorDocuments are ignored. */
+static const char *no_documents[RESPONSE_CODES];
+
+/* Disable (ON 1) or restore (ON 0) the site's ErrorDocuments for R, whose
+ * errors are JSON. */
+static void shield(request_rec *r, int on)
+{
+    core_request_config *core = ap_get_core_module_config(r->request_config);
+
+    /* This does what ap_custom_response() does, for all statuses at once. */
+    core->response_code_strings =
+        on ? apr_pmemdup(r->pool, no_documents, sizeof(no_documents)) : NULL;
+}
 
 int crmapi_has_json_errors(const request_rec *r)
 {
@@ -74,7 +89,7 @@ crmapi_request_t *crmapi_request_begin(request_rec *r)
         r->log_id = request->id;
         ap_set_module_config(r->request_config, &crmapi_module, request);
         if (crmapi_has_json_errors(r)) {
-            crmapi_error_shield(r, 1);
+            shield(r, 1);
         }
     }
     return request;
@@ -115,7 +130,7 @@ static int map_to_storage(request_rec *r)
         /* A rewrite rule has moved the request to a path outside the mounts,
          * where the site's own error pages apply. */
         ap_set_module_config(r->request_config, &crmapi_module, NULL);
-        crmapi_error_shield(r, 0);
+        shield(r, 0);
         return DECLINED;
     }
     /* A ProxyPass of the whole site does not apply to the mounts. */
@@ -133,6 +148,9 @@ void crmapi_request_register(void)
     static const char *const rewrite[] = {"mod_rewrite.c", NULL};
     static const char *const proxy[] = {"mod_proxy.c", NULL};
 
+    for (int i = 0; i < RESPONSE_CODES; i++) {
+        no_documents[i] = "\"";
+    }
     ap_hook_post_read_request(post_read_request, NULL, NULL,
                               APR_HOOK_REALLY_FIRST);
     ap_hook_translate_name(translate_name, rewrite, proxy, APR_HOOK_FIRST);

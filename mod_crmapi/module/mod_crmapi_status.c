@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mod_crmapi_status.c: the section of mod_status, and what was logged last */
+/* mod_crmapi_status.c: the section of mod_status */
 #include "mod_crmapi_status.h"
 
 #include <stdlib.h>
@@ -32,35 +32,6 @@ typedef struct line_t {
     const char *text;
     apr_uint64_t value;
 } line_t;
-
-/* Return whether STATE, which was BEFORE and logged AT, is to be logged NOW. */
-static int is_news(apr_uint32_t before, apr_uint32_t state, apr_int64_t at,
-                   apr_int64_t now, apr_interval_time_t again)
-{
-    return before != state || (again && (!at || now - at >= again));
-}
-
-int crmapi_status_is_news(const crmapi_news_t *news, apr_uint32_t state,
-                          apr_interval_time_t again)
-{
-    return is_news(__atomic_load_n(&news->state, __ATOMIC_ACQUIRE), state,
-                   __atomic_load_n(&news->at, __ATOMIC_ACQUIRE),
-                   apr_time_now(), again);
-}
-
-int crmapi_status_news(crmapi_news_t *news, apr_uint32_t state,
-                       apr_interval_time_t again)
-{
-    apr_uint32_t before = __atomic_exchange_n(&news->state, state,
-                                              __ATOMIC_ACQ_REL);
-    apr_int64_t at = __atomic_load_n(&news->at, __ATOMIC_ACQUIRE);
-    apr_int64_t now = apr_time_now();
-
-    /* If several processes get here at the same time, one of them logs it. */
-    return is_news(before, state, at, now, again)
-           && __atomic_compare_exchange_n(&news->at, &at, now, 0,
-                                          __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-}
 
 static void print_line(request_rec *r, int flags, const line_t *line)
 {
