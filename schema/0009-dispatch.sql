@@ -380,7 +380,7 @@ END
 $$;
 
 -- Have what refers to the contact SOURCE refer to TARGET; both are locked. Each
--- table with a contact_id is here: t/05-schema.t compares with the catalog. Locks:
+-- table with a contact_id is here: t/05-computed.t compares with the catalog. Locks:
 -- activity, card, conversation, enrollment. Internal.
 CREATE FUNCTION crmapi.contact_move(workspace uuid, target uuid, source uuid)
     RETURNS void

@@ -246,7 +246,7 @@ CREATE TRIGGER zz_event AFTER DELETE ON crmapi.workspace
 -- that inserts, and as few expressions as possible; the functions that they share
 -- are expressions in SQL, which the planner inlines. Triggers run with the rights of
 -- the writer: SECURITY DEFINER and search_path would be set and reset for each row.
--- t/05-schema.t shows what these rights are. bench/events --instructions counts.
+-- t/05-access.t shows what these rights are. bench/events --instructions counts.
 
 -- Notify those that wait for something to happen in WORKSPACE, if there are any:
 -- NOTIFY makes transactions commit one after the other. They hold a shared advisory
