@@ -698,7 +698,8 @@ BEGIN
     FROM crmapi.enrollment t
     WHERE t.workspace_id = NEW.workspace_id AND t.id = NEW.id
     RETURNING v.id INTO event;
-    IF TG_ARGV[0] = ANY (feed.types) THEN
+    -- no event: it was deleted since, by an erasure
+    IF event IS NOT NULL AND TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
     END IF;
     RETURN NULL;

@@ -505,15 +505,50 @@ BEGIN
 END
 $$;
 
+-- Lock the rows MINE of a person: no event about them or what belongs to them is
+-- recorded any more. Locks: enrollment, activity, card, conversation, message,
+-- contact. Internal.
+CREATE FUNCTION crmapi.erase_lock(workspace uuid, mine jsonb) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM crmapi.enrollment e
+    WHERE e.workspace_id = erase_lock.workspace
+      AND e.id = ANY (crmapi.id_list(mine -> 'enrollment'))
+    ORDER BY e.id FOR UPDATE;
+    PERFORM FROM crmapi.activity a
+    WHERE a.workspace_id = erase_lock.workspace
+      AND a.id = ANY (crmapi.id_list(mine -> 'activity'))
+    ORDER BY a.id FOR UPDATE;
+    PERFORM FROM crmapi.pipeline_card d
+    WHERE d.workspace_id = erase_lock.workspace
+      AND d.id = ANY (crmapi.id_list(mine -> 'pipeline_card'))
+    ORDER BY d.id FOR UPDATE;
+    PERFORM FROM crmapi.conversation c
+    WHERE c.workspace_id = erase_lock.workspace
+      AND c.id = ANY (crmapi.id_list(mine -> 'conversation'))
+    ORDER BY c.id FOR UPDATE;
+    PERFORM FROM crmapi.message m
+    WHERE m.workspace_id = erase_lock.workspace
+      AND m.id = ANY (crmapi.id_list(mine -> 'message'))
+    ORDER BY m.id FOR UPDATE;
+    PERFORM FROM crmapi.contact c
+    WHERE c.workspace_id = erase_lock.workspace
+      AND c.id = ANY (crmapi.id_list(mine -> 'contact'))
+    ORDER BY c.id FOR UPDATE;
+END
+$$;
+
 -- Erase the person CONTACTS, MAILS, PHONES, as person() has it. Returns how many
 -- rows of which tables are gone, or NULL: something is being sent to the person, or
 -- to an endpoint about it. Then nothing is gone, and nothing more is sent: call it
--- again in another transaction. Locks: enrollment, step, job. For the owner.
+-- again in another transaction. Locks: enrollment, activity, card, conversation,
+-- message, contact, step, job. For the owner.
 CREATE FUNCTION crmapi.erase(workspace uuid, contacts uuid[], mails text[],
                              phones text[]) RETURNS jsonb
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     mine jsonb;         -- {"table": [ids]}
+    locked jsonb;       -- MINE, when its rows were locked
     counted jsonb;
     ids text[];
     events uuid[];
@@ -522,11 +557,19 @@ DECLARE
         WHERE m.workspace_id = erase.workspace
           AND m.merged_into = ANY (erase.contacts));
 BEGIN
-    SELECT jsonb_object_agg(r.of, r.ids), jsonb_object_agg(r.of, r.n)
-    INTO mine, counted
-    FROM (SELECT p.of, jsonb_agg(p.id) AS ids, count(*) AS n
-          FROM crmapi.person_rows(workspace, contacts, mails, phones) p
-          GROUP BY p.of) r;
+    -- what is added until they are locked is theirs, too
+    LOOP
+        SELECT coalesce(jsonb_object_agg(r.of, r.ids), '{}'),
+            jsonb_object_agg(r.of, r.n)
+        INTO mine, counted
+        FROM (SELECT p.of, jsonb_agg(p.id ORDER BY p.id) AS ids,
+                  count(*) AS n
+              FROM crmapi.person_rows(workspace, contacts, mails, phones) p
+              GROUP BY p.of) r;
+        EXIT WHEN mine = locked;
+        PERFORM crmapi.erase_lock(workspace, mine);
+        locked := mine;
+    END LOOP;
     ids := ARRAY(SELECT i #>> '{}' FROM jsonb_each(mine) t(of, list)
                  CROSS JOIN LATERAL jsonb_array_elements(t.list) i
                  WHERE t.of <> 'suppression') || merged::text[];
@@ -604,7 +647,8 @@ $$;
 -- the workspace is large, or messages may be in an outbox of the relay maildir;
 -- "missing". Of a contact that was erased it says how far that is. KEY asks for it, a
 -- client at ORIGIN; null: that job. Then it returns "busy" if something is being
--- sent. Locks: enrollment, step, job. For the API and the worker.
+-- sent. Locks: enrollment, activity, card, conversation, message, contact, step, job.
+-- For the API and the worker.
 CREATE FUNCTION crmapi.contact_erase(workspace uuid, contact uuid, key uuid,
                                      origin text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

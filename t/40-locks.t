@@ -389,6 +389,10 @@ my %CALL = (
         . " 'stopped_user', 'r')", { job => "ready job" }],
     erase_busy => ["approved", "SELECT crmapi.erase_busy('W', ARRAY['$ID']::uuid[],"
         . " ARRAY['$ID'])", { job => "ready job" }],
+    erase_lock => ["approved", "SELECT crmapi.erase_lock('W',"
+        . " jsonb_object_agg(k, jsonb_build_array('$ID'))) FROM"
+        . " unnest('{enrollment,activity,pipeline_card,conversation,message,"
+        . "contact}'::text[]) k"],
     erase => ["approved", "SELECT crmapi.erase('W', ARRAY['$ID']::uuid[], '{}',"
         . " '{}') IS NOT NULL", { job => "ready job" }],
     contact_erase => ["approved", "SELECT crmapi.contact_erase('W', '$ID',"

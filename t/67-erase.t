@@ -147,7 +147,8 @@ sub plant {
 
 $w->ctl("workspace", "set", $w->id, "--events", "on");
 $w->ctl(qw(webhook add --workspace), $w->id, "--url", $receiver->url($_),
-    "--events", "contact.created,message.created,contact.erased")
+    "--events", "contact.created,message.created,contact.erased,"
+    . "enrollment.updated")
     for "200/200", "500/500";
 my $bystander = $c->post("/api/v1/contacts", { bot_id => $w->agent,
     first_name => "By", emails => ["by\@x.example"] })->data->{id};

@@ -8,6 +8,7 @@ use File::Temp qw(tempdir);
 use IO::Select;
 use IO::Socket::INET;
 use JSON::PP ();
+use Time::HiRes qw(time);
 use CrmTest::Process qw(end_process read_file wait_for write_file);
 
 # Start one. It answers 200 with an id, 401 without the Bearer TOKEN if one is
@@ -80,7 +81,7 @@ sub serve {
     my $way = $self->take_way;
     $way = "401" if defined $self->{token}
         && ($headers{authorization} // "") ne "Bearer $self->{token}";
-    $self->keep({ line => $line, headers => \%headers, body => $body,
+    $self->keep({ at => time, line => $line, headers => \%headers, body => $body,
         way => $way });
     select undef, undef, undef, $self->{delay} if $self->{delay};
     return if $way eq "close";
@@ -109,7 +110,7 @@ sub keep {
     close $log;
 }
 
-# All requests so far, with "json" where the body is some.
+# All requests so far, with "at", when they came, and "json" where the body is some.
 sub requests {
     my ($self) = @_;
     my @all = map { JSON::PP->new->latin1->decode($_) }
