@@ -89,7 +89,7 @@ static const crm_sort_t orders[] = {
 
 static const crm_operation_t operations[] = {
     {.id = "listActivities", .method = "GET", .path = "/activities",
-     .kind = &crm_op_list,
+     .kind = CRM_OP_LIST,
      .filters = list_filters,
      .sorts = orders,
      .ordered = 1,
@@ -99,7 +99,7 @@ static const crm_operation_t operations[] = {
      .summary = "List activities, latest first"},
     {.id = "listContactActivities", .method = "GET",
      .path = "/contacts/{id}/activities",
-     .kind = &crm_op_list,
+     .kind = CRM_OP_LIST,
      .filters = filters_below,
      .sorts = orders,
      .ordered = 1,
@@ -108,7 +108,7 @@ static const crm_operation_t operations[] = {
      .summary = "List a contact's activities, latest first"},
     {.id = "listCompanyActivities", .method = "GET",
      .path = "/companies/{id}/activities",
-     .kind = &crm_op_list,
+     .kind = CRM_OP_LIST,
      .filters = filters_below,
      .sorts = orders,
      .ordered = 1,
@@ -116,7 +116,7 @@ static const crm_operation_t operations[] = {
      .doc = "Those that name the company itself, not those of its contacts.",
      .summary = "List a company's activities, latest first"},
     {.id = "createActivity", .method = "POST", .path = "/activities",
-     .kind = &crm_op_create,
+     .kind = CRM_OP_CREATE,
      .location = 1,
      .example = "{'activity_type':'task','contact_id':"
                 "'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64','title':'Call back',"
@@ -125,17 +125,17 @@ static const crm_operation_t operations[] = {
             "done.",
      .summary = "Create an activity"},
     {.id = "getActivity", .method = "GET", .path = "/activities/{id}",
-     .kind = &crm_op_get,
+     .kind = CRM_OP_GET,
      .doc = "Shows it as it is now.",
      .summary = "Get an activity"},
     {.id = "updateActivity", .method = "PATCH", .path = "/activities/{id}",
-     .kind = &crm_op_update,
+     .kind = CRM_OP_UPDATE,
      .example = "{'completed_at':'2026-12-01T09:30:00.000Z'}",
      .doc = "Completes a task by completed_at, or opens it again by null. "
             "Contact, company and type stay.",
      .summary = "Change an activity"},
     {.id = "deleteActivity", .method = "DELETE", .path = "/activities/{id}",
-     .kind = &crm_op_delete,
+     .kind = CRM_OP_DELETE,
      .doc = "There is no way back.",
      .summary = "Delete an activity permanently"},
     {.id = NULL}

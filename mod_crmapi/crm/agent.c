@@ -131,13 +131,13 @@ static const crm_sort_t by_created_at[] = {
 
 static const crm_operation_t operations[] = {
     {.id = "listAgents", .method = "GET", .path = "/agents",
-     .kind = &crm_op_list,
+     .kind = CRM_OP_LIST,
      .filters = list_filters,
      .sorts = by_created_at,
      .doc = "Their ids are what bot_id means elsewhere.",
      .summary = "List agents"},
     {.id = "getAgent", .method = "GET", .path = "/agents/{id}",
-     .kind = &crm_op_get,
+     .kind = CRM_OP_GET,
      .doc = "Secrets and prompts are not shown.",
      .summary = "Get an agent"},
     {.id = NULL}

@@ -8,6 +8,7 @@
 #include "crm_body.h"
 #include "crm_channel.h"
 #include "crm_json.h"
+#include "crm_operations.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
 #include "crm_type_address.h"
@@ -170,7 +171,8 @@ static void make_add(crm_sql_t *sql, answer_t *answer, const char *location)
     else {
         crm_rest_permit(sql, call);
     }
-    crm_idempotency_keep_row(sql, call, endpoint->operation->kind->status,
+    crm_idempotency_keep_row(sql, call,
+                             crm_kind_of(endpoint->operation)->status,
                              location, endpoint->shape);
 }
 
@@ -227,9 +229,9 @@ static crm_error_t *add(crm_rows_t *rows, answer_t *answer,
     return crm_error_create(CRM_E_UNAVAILABLE, NULL, answer->call->pool);
 }
 
-static crm_error_t *serve_answer(crm_call_t *call)
+crm_error_t *crm_message_answer(crm_call_t *call)
 {
-    int status = crm_rest(call)->endpoint->operation->kind->status;
+    int status = crm_kind_of(crm_rest(call)->endpoint->operation)->status;
     answer_t answer = {.call = call};
     crm_error_t *error = read_answer(&answer);
     const char *location;
@@ -254,7 +256,3 @@ static crm_error_t *serve_answer(crm_call_t *call)
     apr_table_setn(call->response->headers, "Location", location);
     return NULL;
 }
-
-const crm_kind_t crm_message_answer = {
-    .name = "answer", .status = 201, .serve = serve_answer, .has_body = 1,
-};

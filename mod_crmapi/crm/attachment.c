@@ -23,7 +23,7 @@ static const crm_file_t bytes = {
 
 static const crm_operation_t operations[] = {
     {.id = "getAttachment", .method = "GET", .path = "/attachments/{id}",
-     .kind = &crm_op_file,
+     .kind = CRM_OP_FILE,
      .file = &bytes,
      .doc = "The bytes as they came in the mail. Their type is that of their "
             "sender if it is harmless, otherwise application/octet-stream.",

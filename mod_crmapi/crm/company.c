@@ -131,7 +131,7 @@ static const crm_filter_t list_filters[] = {
 
 static const crm_operation_t operations[] = {
     {.id = "listCompanies", .method = "GET", .path = "/companies",
-     .kind = &crm_op_list,
+     .kind = CRM_OP_LIST,
      .filters = list_filters,
      .sorts = crm_list_by_time,
      .ordered = 1,
@@ -139,7 +139,7 @@ static const crm_operation_t operations[] = {
      .doc = "The newest first. To copy all, use cursor=*.",
      .summary = "List companies"},
     {.id = "createCompany", .method = "POST", .path = "/companies",
-     .kind = &crm_op_create,
+     .kind = CRM_OP_CREATE,
      .location = 1,
      .example = "{'bot_id':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64','name':"
                 "'Example Ltd','domain':'example.com','external_id':'shop-7'}",
@@ -147,7 +147,7 @@ static const crm_operation_t operations[] = {
             "already is refused.",
      .summary = "Create a company"},
     {.id = "upsertCompanies", .method = "POST", .path = "/companies/upsert",
-     .kind = &crm_company_upsert,
+     .kind = CRM_OP_COMPANY_UPSERT,
      .body_schema = "CompanyUpsertInput",
      .answer_schema = "CompanyUpsertResult",
      .item_schema = "CompanyItem",
@@ -160,17 +160,17 @@ static const crm_operation_t operations[] = {
             "errors, and does not fail the others.",
      .summary = "Create or update up to 200 companies"},
     {.id = "getCompany", .method = "GET", .path = "/companies/{id}",
-     .kind = &crm_op_get,
+     .kind = CRM_OP_GET,
      .doc = "With the sum of its contacts' deals and its latest activity.",
      .summary = "Get a company"},
     {.id = "updateCompany", .method = "PATCH", .path = "/companies/{id}",
-     .kind = &crm_op_update,
+     .kind = CRM_OP_UPDATE,
      .example = "{'industry':'Retail','custom_fields':{'tier':'gold'}}",
      .doc = "Changes what is sent. As application/merge-patch+json it merges "
             "custom_fields instead of replacing them.",
      .summary = "Change a company"},
     {.id = "deleteCompany", .method = "DELETE", .path = "/companies/{id}",
-     .kind = &crm_op_delete,
+     .kind = CRM_OP_DELETE,
      .doc = "There is no way back. Its contacts stay, without a company.",
      .summary = "Delete a company permanently"},
     {.id = NULL}

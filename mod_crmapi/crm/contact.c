@@ -303,7 +303,7 @@ static const crm_sort_t oldest_first[] = {
 
 static const crm_operation_t operations[] = {
     {.id = "listContacts", .method = "GET", .path = "/contacts",
-     .kind = &crm_op_list,
+     .kind = CRM_OP_LIST,
      .filters = list_filters,
      .sorts = orders,
      .ordered = 1,
@@ -312,7 +312,7 @@ static const crm_operation_t operations[] = {
             "cursor=*; to follow changes, GET /events.",
      .summary = "List contacts"},
     {.id = "createContact", .method = "POST", .path = "/contacts",
-     .kind = &crm_op_create,
+     .kind = CRM_OP_CREATE,
      .location = 1,
      .example = "{'bot_id':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64',"
                 "'first_name':'Ada','emails':['ada@example.com'],'tags':"
@@ -321,14 +321,14 @@ static const crm_operation_t operations[] = {
             "e-mail makes a second contact: use upsert to avoid that.",
      .summary = "Create a contact"},
     {.id = "findContactByEmail", .method = "GET", .path = "/contacts/by-email",
-     .kind = &crm_op_get,
+     .kind = CRM_OP_GET,
      .filters = by_email_filters,
      .sorts = oldest_first,
      .doc = "Without case, by the primary e-mail only. If several have it, "
             "the oldest.",
      .summary = "Find a contact by its primary e-mail"},
     {.id = "upsertContacts", .method = "POST", .path = "/contacts/upsert",
-     .kind = &crm_contact_upsert,
+     .kind = CRM_OP_CONTACT_UPSERT,
      .body_schema = "UpsertInput",
      .answer_schema = "UpsertResult",
      .item_schema = "ContactItem",
@@ -342,18 +342,18 @@ static const crm_operation_t operations[] = {
             "the others. It costs one write.",
      .summary = "Create or update up to 200 contacts"},
     {.id = "getContact", .method = "GET", .path = "/contacts/{id}",
-     .kind = &crm_op_get,
+     .kind = CRM_OP_GET,
      .doc = "Shows it as it is now, with the time of its latest activity.",
      .summary = "Get a contact"},
     {.id = "updateContact", .method = "PATCH", .path = "/contacts/{id}",
-     .kind = &crm_op_update,
+     .kind = CRM_OP_UPDATE,
      .example = "{'job_title':'Engineer','custom_fields':{'plan':'pro'}}",
      .doc = "Changes what is sent; null clears. As "
             "application/merge-patch+json it merges custom_fields instead of "
             "replacing them.",
      .summary = "Change a contact"},
     {.id = "mergeContact", .method = "POST", .path = "/contacts/{id}/merge",
-     .kind = &crm_contact_merge,
+     .kind = CRM_OP_CONTACT_MERGE,
      .body_schema = "MergeInput",
      .example = "{'from':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c65'}",
      .doc = "Everything of the contact named by from moves to this one: lists "
@@ -361,14 +361,14 @@ static const crm_operation_t operations[] = {
             "410 with the Location of this one.",
      .summary = "Merge another contact into this one"},
     {.id = "eraseContact", .method = "POST", .path = "/contacts/{id}/erase",
-     .kind = &crm_contact_erase,
+     .kind = CRM_OP_CONTACT_ERASE,
      .answer_schema = "ErasureStatus",
      .doc = "For a person who asks to be forgotten: this contact, all with the "
             "same addresses, and what belongs to them. There is no way back. "
             "If the status is pending, crmapid does the rest.",
      .summary = "Erase all that is kept about a person"},
     {.id = "deleteContact", .method = "DELETE", .path = "/contacts/{id}",
-     .kind = &crm_op_delete,
+     .kind = CRM_OP_DELETE,
      .doc = "There is no way back. Running sequences stop; cards, "
             "conversations and submissions stay without it.",
      .summary = "Delete a contact permanently"},

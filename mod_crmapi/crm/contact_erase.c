@@ -2,6 +2,7 @@
 /* contact_erase.c: POST /contacts/{id}/erase (contract 14.4) */
 #include "crm_json.h"
 #include "crm_op_apply.h"
+#include "crm_operations.h"
 #include "crm_params.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
@@ -39,11 +40,7 @@ static void write_status(crm_call_t *call, const char *outcome)
 
 static const crm_apply_t apply = {add_call, check_outcome, write_status};
 
-static crm_error_t *serve_erase(crm_call_t *call)
+crm_error_t *crm_contact_erase(crm_call_t *call)
 {
     return crm_op_apply(call, &apply, NULL, crm_rest_params(call));
 }
-
-const crm_kind_t crm_contact_erase = {
-    .name = "erase", .status = 202, .serve = serve_erase,
-};

@@ -6,6 +6,7 @@
 
 #include "crm_op.h"
 #include "crm_op_apply.h"
+#include "crm_operations.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
 
@@ -61,7 +62,7 @@ static crm_error_t *check_outcome(crm_call_t *call, const char *outcome,
 
 static const crm_apply_t apply = {add_call, check_outcome, NULL};
 
-static crm_error_t *serve_merge(crm_call_t *call)
+crm_error_t *crm_contact_merge(crm_call_t *call)
 {
     const char *from = NULL;
     json_object *body;
@@ -79,11 +80,6 @@ static crm_error_t *serve_merge(crm_call_t *call)
     }
     return crm_op_apply(call, &apply, from, error);
 }
-
-const crm_kind_t crm_contact_merge = {
-    .name = "merge", .status = 200, .serve = serve_merge, .has_body = 1,
-    .tagged = 1,
-};
 
 /* ---- what is left of the other contact ----------------------------------- */
 

@@ -10,6 +10,7 @@
 #include "crm_body.h"
 #include "crm_envelope.h"
 #include "crm_json.h"
+#include "crm_operations.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
 #include "crm_type_address.h"
@@ -505,19 +506,12 @@ static crm_error_t *serve_upsert(crm_call_t *call,
            : run_without_items(upsert, checks);
 }
 
-static crm_error_t *serve_contacts(crm_call_t *call)
+crm_error_t *crm_contact_upsert(crm_call_t *call)
 {
     return serve_upsert(call, &crm_batch_contacts);
 }
 
-static crm_error_t *serve_companies(crm_call_t *call)
+crm_error_t *crm_company_upsert(crm_call_t *call)
 {
     return serve_upsert(call, &crm_batch_companies);
 }
-
-const crm_kind_t crm_contact_upsert = {
-    .name = "upsert", .status = 200, .serve = serve_contacts, .has_body = 1,
-};
-const crm_kind_t crm_company_upsert = {
-    .name = "upsert", .status = 200, .serve = serve_companies, .has_body = 1,
-};

@@ -2,6 +2,7 @@
 /* enrollment_move.c: POST /sequences/enrollments/{id}/approve and /stop
  * (contract 11.12) */
 #include "crm_op_apply.h"
+#include "crm_operations.h"
 #include "crm_params.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
@@ -25,19 +26,12 @@ static crm_error_t *check_move(crm_call_t *call, const char *had,
 
 static const crm_apply_t apply = {add_call, check_move, NULL};
 
-static crm_error_t *serve_approve(crm_call_t *call)
+crm_error_t *crm_enrollment_approve(crm_call_t *call)
 {
     return crm_op_apply(call, &apply, &crm_move_approve, crm_rest_params(call));
 }
 
-static crm_error_t *serve_stop(crm_call_t *call)
+crm_error_t *crm_enrollment_stop(crm_call_t *call)
 {
     return crm_op_apply(call, &apply, &crm_move_stop, crm_rest_params(call));
 }
-
-const crm_kind_t crm_enrollment_approve = {
-    .name = "approve", .status = 200, .serve = serve_approve,
-};
-const crm_kind_t crm_enrollment_stop = {
-    .name = "stop", .status = 200, .serve = serve_stop,
-};

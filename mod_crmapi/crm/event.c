@@ -7,10 +7,10 @@
 #include <json-c/json.h>
 
 #include "crm_array.h"
-#include "crm_endpoint.h"
 #include "crm_filter.h"
 #include "crm_op_log.h"
 #include "crm_resources.h"
+#include "crm_shape.h"
 #include "crm_time.h"
 #include "crm_type_list.h"
 
@@ -182,7 +182,7 @@ static const crm_sort_t by_id[] = {
 
 static const crm_operation_t operations[] = {
     {.id = "listEvents", .method = "GET", .path = "/events",
-     .kind = &crm_op_log,
+     .kind = CRM_OP_LOG,
      .filters = filters,
      .sorts = by_id,
      .feed = "event_feed",

@@ -44,13 +44,13 @@ static const crm_sort_t by_created_at[] = {
 
 static const crm_operation_t operations[] = {
     {.id = "listForms", .method = "GET", .path = "/forms",
-     .kind = &crm_op_list,
+     .kind = CRM_OP_LIST,
      .filters = list_filters,
      .sorts = by_created_at,
      .doc = "Forms are made by the operator.",
      .summary = "List forms"},
     {.id = "getForm", .method = "GET", .path = "/forms/{id}",
-     .kind = &crm_op_get,
+     .kind = CRM_OP_GET,
      .doc = "With its standard and custom fields and survey questions.",
      .summary = "Get a form with its configuration"},
     {.id = NULL}

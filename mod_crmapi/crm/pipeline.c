@@ -33,7 +33,7 @@ static const crm_sort_t by_created_at[] = {
 
 static const crm_operation_t operations[] = {
     {.id = "listPipelines", .method = "GET", .path = "/pipelines",
-     .kind = &crm_op_list,
+     .kind = CRM_OP_LIST,
      .filters = list_filters,
      .sorts = by_created_at,
      .doc = "Pipelines are made by the operator.",

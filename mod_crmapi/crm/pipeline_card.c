@@ -71,7 +71,7 @@ static const crm_sort_t orders[] = {
 
 static const crm_operation_t operations[] = {
     {.id = "listPipelineCards", .method = "GET", .path = "/pipeline-cards",
-     .kind = &crm_op_list,
+     .kind = CRM_OP_LIST,
      .filters = list_filters,
      .sorts = orders,
      .ordered = 1,
@@ -83,7 +83,7 @@ static const crm_operation_t operations[] = {
             "include_archived.",
      .summary = "List cards"},
     {.id = "createPipelineCard", .method = "POST", .path = "/pipeline-cards",
-     .kind = &crm_op_create,
+     .kind = CRM_OP_CREATE,
      .location = 1,
      .example = "{'pipeline_stage_id':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64',"
                 "'contact_id':'01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64','title':"
@@ -91,19 +91,19 @@ static const crm_operation_t operations[] = {
      .doc = "At the end of the stage, unless order_index is sent.",
      .summary = "Create a card"},
     {.id = "getPipelineCard", .method = "GET", .path = "/pipeline-cards/{id}",
-     .kind = &crm_op_get,
+     .kind = CRM_OP_GET,
      .doc = "Shows an archived one, too.",
      .summary = "Get a card"},
     {.id = "updatePipelineCard", .method = "PATCH",
      .path = "/pipeline-cards/{id}",
-     .kind = &crm_op_update,
+     .kind = CRM_OP_UPDATE,
      .example = "{'title':'Twelve chairs and a table','archived_at':null}",
      .doc = "Another pipeline_stage_id moves it to the end of that stage. "
             "archived_at archives it, null brings it back.",
      .summary = "Change, move or archive a card"},
     {.id = "deletePipelineCard", .method = "DELETE",
      .path = "/pipeline-cards/{id}",
-     .kind = &crm_op_delete,
+     .kind = CRM_OP_DELETE,
      .doc = "There is no way back. To keep it, set archived_at instead.",
      .summary = "Delete a card permanently"},
     {.id = NULL}

@@ -29,7 +29,7 @@ static const crm_sort_t by_order_index[] = {
 static const crm_operation_t operations[] = {
     {.id = "listPipelineStages", .method = "GET",
      .path = "/pipelines/{id}/stages",
-     .kind = &crm_op_list,
+     .kind = CRM_OP_LIST,
      .sorts = by_order_index,
      .whole = 1,
      .parent = "pipeline",

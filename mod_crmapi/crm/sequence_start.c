@@ -7,6 +7,7 @@
 #include "contact_batch.h"
 #include "crm_body.h"
 #include "crm_json.h"
+#include "crm_operations.h"
 #include "crm_phone.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
@@ -563,7 +564,7 @@ static crm_error_t *run(start_t *start)
     return start_new(start, batch, more.result);
 }
 
-static crm_error_t *serve_start(crm_call_t *call)
+crm_error_t *crm_sequence_start(crm_call_t *call)
 {
     start_t *start = apr_pcalloc(call->pool, sizeof(*start));
     crm_error_t *error;
@@ -577,7 +578,3 @@ static crm_error_t *serve_start(crm_call_t *call)
     }
     return error ? refuse(start, error) : run(start);
 }
-
-const crm_kind_t crm_sequence_start = {
-    .name = "start", .status = 202, .serve = serve_start, .has_body = 1,
-};

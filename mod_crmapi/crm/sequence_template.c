@@ -45,7 +45,7 @@ static const crm_filter_t list_filters[] = {
 
 static const crm_operation_t operations[] = {
     {.id = "listSequenceTemplates", .method = "GET",
-     .path = "/sequences/templates", .kind = &crm_op_list,
+     .path = "/sequences/templates", .kind = CRM_OP_LIST,
      .filters = list_filters,
      .sorts = crm_list_by_time,
      .ordered = 1,
@@ -53,7 +53,7 @@ static const crm_operation_t operations[] = {
      .doc = "Their ids are the template_id of a start.",
      .summary = "List templates, latest first"},
     {.id = "getSequenceTemplate", .method = "GET",
-     .path = "/sequences/templates/{id}", .kind = &crm_op_get,
+     .path = "/sequences/templates/{id}", .kind = CRM_OP_GET,
      .sequences = 1,
      .doc = "Shows what a sequence of it will send.",
      .summary = "Get a template with its steps"},

@@ -57,7 +57,7 @@ static const crm_sort_t orders[] = {
 
 static const crm_operation_t operations[] = {
     {.id = "listSuppressions", .method = "GET", .path = "/suppressions",
-     .kind = &crm_op_list,
+     .kind = CRM_OP_LIST,
      .filters = list_filters,
      .sorts = orders,
      .ordered = 1,
@@ -65,7 +65,7 @@ static const crm_operation_t operations[] = {
             "bounced, and what was added here.",
      .summary = "List suppressed addresses, latest first"},
     {.id = "addSuppression", .method = "POST", .path = "/suppressions",
-     .kind = &crm_suppression_add,
+     .kind = CRM_OP_SUPPRESSION_ADD,
      .location = 1,
      .body_schema = "SuppressionInput",
      .statuses = {200},
@@ -74,12 +74,12 @@ static const crm_operation_t operations[] = {
             "Sequences to it stop. 200 if it was there already.",
      .summary = "Suppress an address and stop its sequences"},
     {.id = "getSuppression", .method = "GET", .path = "/suppressions/{id}",
-     .kind = &crm_op_get,
+     .kind = CRM_OP_GET,
      .doc = "Shows since when, and why.",
      .summary = "Get a suppression"},
     {.id = "deleteSuppression", .method = "DELETE",
      .path = "/suppressions/{id}",
-     .kind = &crm_op_delete,
+     .kind = CRM_OP_DELETE,
      .doc = "What was stopped does not go on by itself.",
      .summary = "Allow an address to be written to again"},
     {.id = NULL}

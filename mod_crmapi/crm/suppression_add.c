@@ -6,6 +6,7 @@
 
 #include "crm_body.h"
 #include "crm_op.h"
+#include "crm_operations.h"
 #include "crm_params.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
@@ -147,7 +148,7 @@ static crm_error_t *serve_plain(int *added_p, crm_call_t *call, crm_sql_t *add)
     return NULL;
 }
 
-static crm_error_t *serve_add(crm_call_t *call)
+crm_error_t *crm_suppression_add(crm_call_t *call)
 {
     crm_values_t values;
     crm_sql_t sql;
@@ -167,8 +168,3 @@ static crm_error_t *serve_add(crm_call_t *call)
     return error ? error
            : crm_error_create(CRM_E_UNAVAILABLE, NULL, call->pool);
 }
-
-const crm_kind_t crm_suppression_add = {
-    .name = "suppress", .status = 201, .serve = serve_add, .has_body = 1,
-    .tagged = 1,
-};

@@ -3,6 +3,7 @@
  * 20.6) */
 #include "apr_strings.h"
 
+#include "crm_operations.h"
 #include "crm_params.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
@@ -103,7 +104,7 @@ static void make_get(crm_sql_t *sql, crm_call_t *call)
                 " k.plan_api");
 }
 
-static crm_error_t *serve_workspace(crm_call_t *call)
+crm_error_t *crm_workspace_get(crm_call_t *call)
 {
     crm_error_t *error = crm_rest_params(call);
     PGresult *result;
@@ -123,13 +124,9 @@ static crm_error_t *serve_workspace(crm_call_t *call)
     return NULL;
 }
 
-static const crm_kind_t kind_workspace = {
-    .name = "workspace", .status = 200, .serve = serve_workspace,
-};
-
 static const crm_operation_t operations[] = {
     {.id = "getWorkspace", .method = "GET", .path = "/workspace",
-     .kind = &kind_workspace,
+     .kind = CRM_OP_WORKSPACE,
      .doc = "Ask this first: what the key may do, whether events are on, and "
             "which limits there are.",
      .summary = "Get the key's workspace, and what the key may do"},

@@ -10,7 +10,7 @@
 #include "apr_general.h"
 #include "apr_time.h"
 
-#include "crm_endpoint.h"
+#include "crm_shape.h"
 #include "crm_process.h"
 #include "crm_resources.h"
 #include "crm_schema.h"
@@ -82,7 +82,7 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
         ctl->options[CTL_DATABASE] = database;
     }
     if (ctl->options[CTL_PRINT_SCHEMA]) {
-        CRM_ERR(crm_endpoint_init(crm_resources, ctl->pool));
+        CRM_ERR(crm_shape_init(crm_resources, ctl->pool));
         return command->run(ctl);
     }
     if (!database || !*database) {
@@ -96,7 +96,7 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
     if (!(command->takes & CTL_ANY_SCHEMA)) {
         CRM_ERR(check_schema(ctl));
     }
-    CRM_ERR(crm_endpoint_init(crm_resources, ctl->pool));
+    CRM_ERR(crm_shape_init(crm_resources, ctl->pool));
     return command->needs & CTL_CHANGES ? run_change(ctl)
            : command->needs & CTL_RECORDS ? run_records(ctl)
            : command->run(ctl);

@@ -305,7 +305,7 @@ crm_error_t *mcp_arguments_read(mcp_operation_t *operation,
                                 apr_pool_t *pool)
 {
     const crm_endpoint_t *endpoint = tool->route->data;
-    int has_body = endpoint->operation->kind->has_body;
+    int has_body = crm_kind_of(endpoint->operation)->has_body;
     reader_t reader = {operation, tool, NULL, pool};
     crm_slice_t name, value;
     crm_json_walk_t walk;

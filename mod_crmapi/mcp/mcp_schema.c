@@ -340,7 +340,7 @@ json_object *mcp_schema_input(json_object *document, json_object *operation,
     json_object *properties = json_object_new_object();
     json_object *required = json_object_new_array();
     const crm_endpoint_t *endpoint = tool->route->data;
-    copy_t copy = {document, endpoint->operation->kind != &crm_op_update, 0};
+    copy_t copy = {document, endpoint->operation->kind != CRM_OP_UPDATE, 0};
 
     for (int i = 0; i < CRM_ROUTE_ARGS && tool->ids[i]; i++) {
         add_argument(properties, tool->ids[i],
@@ -414,7 +414,7 @@ static int names_fields(const mcp_tool_t *tool)
     const crm_operation_t *operation =
         ((const crm_endpoint_t *)tool->route->data)->operation;
 
-    return tool->fields && operation->kind != &crm_op_get
+    return tool->fields && operation->kind != CRM_OP_GET
            && !operation->parent;
 }
 
@@ -426,7 +426,7 @@ json_object *mcp_schema_output(json_object *document, json_object *operation,
         "{\"type\":\"object\",\"properties\":{},\"required\":[\"data\"]}");
     json_object *properties = json_object_object_get(schema, "properties");
     json_object *data = data_of(document, operation,
-                                endpoint->operation->kind->status);
+                                crm_kind_of(endpoint->operation)->status);
     json_object *items, *list;
     int named = names_fields(tool);
 

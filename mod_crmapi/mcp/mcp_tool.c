@@ -84,9 +84,9 @@ static int effects_of(const crm_operation_t *operation)
     const note_t *note = note_of(operation);
 
     return note->effects ? note->effects
-           : operation->kind == &crm_op_create ? ADDS
-           : operation->kind == &crm_op_update
-             || operation->kind == &crm_op_delete ? REPEATS : 0;
+           : operation->kind == CRM_OP_CREATE ? ADDS
+           : operation->kind == CRM_OP_UPDATE
+             || operation->kind == CRM_OP_DELETE ? REPEATS : 0;
 }
 
 /* ---- names --------------------------------------------------------------- */
@@ -95,12 +95,12 @@ static int effects_of(const crm_operation_t *operation)
 static const char *verb_of(const crm_operation_t *operation)
 {
     static const struct {
-        const crm_kind_t *kind;
+        crm_op_t kind;
         const char *verb;
     } verbs[] = {
-        {&crm_op_list, "list"}, {&crm_op_log, "list"}, {&crm_op_get, "get"},
-        {&crm_op_create, "create"}, {&crm_op_update, "update"},
-        {&crm_op_delete, "delete"},
+        {CRM_OP_LIST, "list"}, {CRM_OP_LOG, "list"}, {CRM_OP_GET, "get"},
+        {CRM_OP_CREATE, "create"}, {CRM_OP_UPDATE, "update"},
+        {CRM_OP_DELETE, "delete"},
     };
 
     for (size_t i = 0; i < CRM_NELTS(verbs); i++) {
@@ -185,9 +185,9 @@ static void describe(mcp_tool_t *tool, json_object *document,
 /* Return whether OPERATION reads rows of its resource. */
 static int has_rows(const crm_operation_t *operation)
 {
-    const crm_kind_t *kind = operation->kind;
+    crm_op_t kind = operation->kind;
 
-    return kind == &crm_op_list || kind == &crm_op_get || kind == &crm_op_log;
+    return kind == CRM_OP_LIST || kind == CRM_OP_GET || kind == CRM_OP_LOG;
 }
 
 /* Add the tool that calls ROUTE. */
@@ -203,8 +203,8 @@ static crm_error_t *add_tool(const crm_route_t *route, json_object *document,
     tool->route = route;
     tool->write = endpoint->write;
     tool->sequences = operation->sequences;
-    tool->pages = operation->kind == &crm_op_list && !operation->whole;
-    tool->log = operation->kind == &crm_op_log;
+    tool->pages = operation->kind == CRM_OP_LIST && !operation->whole;
+    tool->log = operation->kind == CRM_OP_LOG;
     tool->fields = has_rows(operation);
     tool->serve = mcp_call_operation;
     name_tool(tool, operation, pool);

@@ -10,7 +10,7 @@
 #include "crm_array.h"
 #include "crm_mcp.h"
 #include "crm_pages.h"
-#include "crm_resources.h"
+#include "crm_domain.h"
 #include "crm_rest.h"
 
 #include "mod_crmapi_config.h"
@@ -72,8 +72,7 @@ static void name_routes(const crm_mount_t *mount, int first_number)
 
 crm_error_t *crmapi_mounts_create(apr_pool_t *pconf)
 {
-    CRM_ERR(crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain,
-                         pconf));
+    CRM_ERR(crm_api_init(&crm_domain, pconf));
     crm_pages_init(pconf);
     crm_intake_init(pconf);
     CRM_ERR(crm_mcp_init(pconf));

@@ -11,9 +11,7 @@ crm_mount_t crm_api_mount = {
     .no_path = "There is no such path: " CRM_API_BASE "/docs has all",
 };
 
-crm_error_t *crm_api_init(const crm_resource_t *const *resources,
-                          const crm_event_type_t *events,
-                          const crm_json_part_t *openapi, apr_pool_t *pool)
+crm_error_t *crm_api_init(const crm_domain_t *domain, apr_pool_t *pool)
 {
     static const crm_route_t document[] = {
         {.method = "GET", .path = "/openapi.json",
@@ -27,10 +25,10 @@ crm_error_t *crm_api_init(const crm_resource_t *const *resources,
     const crm_route_t *tables[] = {NULL, document, NULL};
     crm_router_t *router;
 
-    CRM_ERR(crm_endpoint_init(resources, pool));
+    CRM_ERR(crm_endpoint_init(domain->resources, domain->handlers, pool));
     tables[0] = crm_endpoint_routes(crm_rest_serve, &crm_access_key, pool);
     router = crm_router_create(tables, "", "OPTIONS", pool);
-    CRM_ERR(crm_openapi_init(router, openapi, events, pool));
+    CRM_ERR(crm_openapi_init(router, domain->openapi, domain->events, pool));
     CRM_ERR(crm_docs_init(pool));
     crm_api_mount.router = router;
     return NULL;

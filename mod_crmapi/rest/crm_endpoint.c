@@ -1,171 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_endpoint.c: operations as routes, and the JSON shapes of their rows */
+/* crm_endpoint.c: operations as routes */
 #include "crm_endpoint.h"
 
 #include <string.h>
 
-#include "apr_strings.h"
+#include "crm_op.h"
+#include "crm_op_file.h"
+#include "crm_op_list.h"
+#include "crm_op_log.h"
 
-/* Set once in each process before threads start, read-only afterwards. */
-static apr_array_header_t *endpoints;   /* of crm_endpoint_t */
-static apr_array_header_t *shapes;      /* of crm_shape_t */
+/* Of crm_endpoint_t; set once in each process before threads start, read-only
+ * afterwards. */
+static apr_array_header_t *endpoints;
 
-/* Return the bit of FIELD of RESOURCE in crm_shape_t.requested; 0: it has
- * none. */
-static unsigned bit_of(const crm_resource_t *resource,
-                       const crm_field_t *field)
-{
-    unsigned bit = 1;
+/* How the engine serves the kinds that it knows. */
+static const crm_handler_t own[CRM_OPS] = {
+    [CRM_OP_LIST] = crm_op_list,
+    [CRM_OP_LOG] = crm_op_log,
+    [CRM_OP_GET] = crm_op_get,
+    [CRM_OP_FILE] = crm_op_file,
+    [CRM_OP_CREATE] = crm_op_create,
+    [CRM_OP_UPDATE] = crm_op_update,
+    [CRM_OP_DELETE] = crm_op_delete,
+};
 
-    if (!(field->flags & CRM_F_ON_REQUEST)) {
-        return 0;
-    }
-    for (const crm_field_t *one = resource->fields; one != field; one++) {
-        bit <<= one->flags & CRM_F_ON_REQUEST ? 1 : 0;
-    }
-    return bit;
-}
-
-/* Return whether SHAPE shows FIELD. */
-static int is_shown(const crm_shape_t *shape, const crm_field_t *field)
-{
-    return !(field->flags & CRM_F_HIDDEN)
-           || shape->requested & bit_of(shape->resource, field);
-}
-
-/* Return COLUMNS and the column of FIELD, with SQL (NULL: none) for one that is
- * computed. */
-static const char *and_column(const char *columns, const crm_field_t *field,
-                              const char *sql, apr_pool_t *pool)
-{
-    const char *comma = *columns ? ", " : "";
-
-    return sql ? apr_pstrcat(pool, columns, comma, "(", sql, ")", NULL)
-           : apr_pstrcat(pool, columns, comma, "t.", field->name, NULL);
-}
-
-/* Add FIELD to SHAPE's one_columns. */
-static void add_to_one(crm_shape_t *shape, const crm_field_t *field,
-                       apr_pool_t *pool)
-{
-    const char *call = field->function
-        ? apr_pstrcat(pool, "crmapi.", field->function, "($1::uuid, t.id)",
-                      NULL) : NULL;
-
-    if (field->sql && !call) {
-        shape->one_columns = NULL;
-    }
-    if (shape->one_columns) {
-        shape->one_columns = and_column(shape->one_columns, field, call, pool);
-    }
-}
-
-/* Set SHAPE's row_columns and updated_at, for entity tags. */
-static void set_updated_at(crm_shape_t *shape, apr_pool_t *pool)
-{
-    const crm_field_t *field = crm_resource_field(shape->resource,
-                                                  "updated_at");
-
-    shape->row_columns = shape->columns;
-    shape->updated_at = -1;
-    if (!field) {
-        return;
-    }
-    for (int i = 0; i < shape->count; i++) {
-        if (shape->fields[i] == field) {
-            shape->updated_at = i;
-            return;
-        }
-    }
-    shape->updated_at = shape->count;
-    shape->row_columns = and_column(shape->columns, field, NULL, pool);
-    shape->new_columns = and_column(shape->new_columns, field, NULL, pool);
-    add_to_one(shape, field, pool);
-}
-
-/* Add the shape of RESOURCE to shapes. REQUESTED: crm_shape_t.requested. */
-static void add_shape(const crm_resource_t *resource, unsigned requested,
-                      apr_pool_t *pool)
-{
-    crm_shape_t *shape = apr_array_push(shapes);
-    size_t count = (size_t)crm_resource_fields(resource);
-
-    memset(shape, 0, sizeof(*shape));
-    shape->columns = shape->new_columns = shape->one_columns = "";
-    shape->resource = resource;
-    shape->requested = requested;
-    shape->fields = apr_palloc(pool, count * sizeof(*shape->fields));
-    shape->indexes = apr_palloc(pool, count * sizeof(*shape->indexes));
-    shape->keys = apr_palloc(pool, count * sizeof(*shape->keys));
-    shape->key_lens = apr_palloc(pool, count * sizeof(*shape->key_lens));
-    for (const crm_field_t *field = resource->fields; field->name; field++) {
-        int i = shape->count;
-
-        if (!is_shown(shape, field)) {
-            continue;
-        }
-        shape->fields[i] = field;
-        shape->indexes[i] = (int)(field - resource->fields);
-        shape->keys[i] = apr_pstrcat(pool, i ? ",\"" : "\"", field->name,
-                                     "\":", NULL);
-        shape->key_lens[i] = strlen(shape->keys[i]);
-        shape->columns = and_column(shape->columns, field, field->sql, pool);
-        shape->new_columns = and_column(shape->new_columns, field,
-                                        field->new_sql ? field->new_sql
-                                        : field->sql ? "NULL" : NULL, pool);
-        add_to_one(shape, field, pool);
-        shape->count++;
-    }
-    set_updated_at(shape, pool);
-}
-
-static const crm_shape_t *find_shape(const crm_resource_t *resource,
-                                     unsigned requested)
-{
-    for (int i = 0; i < shapes->nelts; i++) {
-        const crm_shape_t *shape = &APR_ARRAY_IDX(shapes, i, crm_shape_t);
-
-        if (shape->resource == resource && shape->requested == requested) {
-            return shape;
-        }
-    }
-    return NULL;
-}
-
-const crm_shape_t *crm_shape_of(const crm_resource_t *resource)
-{
-    return find_shape(resource, 0);
-}
-
-/* Return the CRM_F_ON_REQUEST fields of RESOURCE that are in NAMES, separated by
- * commas, as bits; NULL: all. */
-static unsigned bits_of(const crm_resource_t *resource, const char *names)
-{
-    unsigned bits = 0;
-
-    for (const crm_field_t *field = resource->fields; field->name; field++) {
-        unsigned bit = bit_of(resource, field);
-        size_t len = strlen(field->name);
-
-        for (const char *at = names; bit && at; at = strchr(at, ',')) {
-            at += *at == ',';
-            if (!strncmp(at, field->name, len) && strchr(",", at[len])) {
-                bits |= bit;
-            }
-        }
-        bits |= names ? 0 : bit;
-    }
-    return bits;
-}
-
-const crm_shape_t *crm_shape_with(const crm_resource_t *resource,
-                                  const char *names)
-{
-    return find_shape(resource, names ? bits_of(resource, names) : 0);
-}
-
-static void add_endpoint(const crm_resource_t *resource,
-                         const crm_operation_t *operation, apr_pool_t *pool)
+static crm_error_t *add_endpoint(const crm_resource_t *resource,
+                                 const crm_operation_t *operation,
+                                 const crm_handler_t *handlers,
+                                 apr_pool_t *pool)
 {
     crm_endpoint_t *endpoint = apr_array_push(endpoints);
 
@@ -173,9 +35,15 @@ static void add_endpoint(const crm_resource_t *resource,
     endpoint->operation = operation;
     endpoint->resource = resource;
     endpoint->shape = crm_shape_of(resource);
+    endpoint->serve = own[operation->kind] ? own[operation->kind]
+                      : handlers[operation->kind];
+    if (!endpoint->serve) {
+        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1002: invalid resource"
+                              " tables: %s: nothing serves it", operation->id);
+    }
     endpoint->write = strcmp(operation->method, "GET") != 0;
-    endpoint->tagged = operation->kind->tagged
-                       && (operation->kind->status != 201
+    endpoint->tagged = crm_kind_of(operation)->tagged
+                       && (crm_kind_of(operation)->status != 201
                            || operation->location);
     if (operation->deprecated.since) {
         endpoint->deprecation = crm_deprecation_since(&operation->deprecated,
@@ -183,26 +51,19 @@ static void add_endpoint(const crm_resource_t *resource,
         endpoint->sunset = crm_deprecation_sunset(&operation->deprecated,
                                                   pool);
     }
+    return NULL;
 }
 
 crm_error_t *crm_endpoint_init(const crm_resource_t *const *resources,
-                               apr_pool_t *pool)
+                               const crm_handler_t *handlers, apr_pool_t *pool)
 {
-    CRM_ERR(crm_registry_init(resources, pool));
+    CRM_ERR(crm_shape_init(resources, pool));
     endpoints = apr_array_make(pool, 80, sizeof(crm_endpoint_t));
-    shapes = apr_array_make(pool, 40, sizeof(crm_shape_t));
-    for (int i = 0; resources[i]; i++) {
-        unsigned all = bits_of(resources[i], NULL);
-
-        for (unsigned bits = 0; bits <= all; bits++) {
-            add_shape(resources[i], bits, pool);
-        }
-    }
     for (int i = 0; resources[i]; i++) {
         const crm_operation_t *operation = resources[i]->operations;
 
         for (; operation && operation->id; operation++) {
-            add_endpoint(resources[i], operation, pool);
+            CRM_ERR(add_endpoint(resources[i], operation, handlers, pool));
         }
     }
     return NULL;
@@ -227,19 +88,4 @@ const crm_route_t *crm_endpoint_routes(crm_error_t *(*serve)(crm_call_t *call),
         routes[i].data = endpoint;
     }
     return routes;
-}
-
-void crm_shape_write(crm_buf_t *buf, const crm_shape_t *shape,
-                     const PGresult *result, int row, int first_column)
-{
-    crm_buf_putc(buf, '{');
-    for (int i = 0; i < shape->count; i++) {
-        int column = first_column + i;
-
-        crm_buf_add(buf, shape->keys[i], shape->key_lens[i]);
-        crm_type_write(buf, shape->fields[i],
-                       crm_db_value(result, row, column),
-                       (apr_size_t)PQgetlength(result, row, column));
-    }
-    crm_buf_putc(buf, '}');
 }

@@ -1,41 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_endpoint.h: operations as routes, and the JSON shapes of their rows */
+/* crm_endpoint.h: operations as routes */
 #ifndef CRM_ENDPOINT_H
 #define CRM_ENDPOINT_H
 
-#include "crm_resource.h"
 #include "crm_route.h"
+#include "crm_shape.h"
 
-/* How the rows of a resource are selected and written as JSON. Built once from
- * the resource's table. */
-typedef struct crm_shape_t {
-    const crm_resource_t *resource;
-    unsigned requested;         /* which CRM_F_ON_REQUEST fields it includes: a
-                                   bit for each, in their order */
-    int count;                  /* number of fields shown */
-    const crm_field_t **fields; /* the fields shown */
-    int *indexes;               /* index of each in the resource's table */
-    const char **keys;          /* each field's ",\"name\":" */
-    apr_size_t *key_lens;
-    const char *columns;        /* SQL: columns and expressions over t */
-    const char *row_columns;    /* the same, then t.updated_at if it is not
-                                   among them */
-    const char *new_columns;    /* ROW_COLUMNS of a row that was just inserted:
-                                   fields that are computed from rows which
-                                   refer to it are null, others are
-                                   crm_field_t.new_sql */
-    const char *one_columns;    /* ROW_COLUMNS of one row in a distributed
-                                   database, without sub-selects; NULL: it
-                                   lacks a function for a field */
-    int updated_at;             /* index of updated_at in ROW_COLUMNS; -1: the
-                                   table has no such column */
-} crm_shape_t;
+/* Serve CALL, which is authenticated and within its budget, and fill its response.
+ * Return the error to respond with instead. */
+typedef crm_error_t *(*crm_handler_t)(crm_call_t *call);
 
 /* An operation with its resource and shapes. */
 typedef struct crm_endpoint_t {
     const crm_operation_t *operation;
     const crm_resource_t *resource;
     const crm_shape_t *shape;
+    crm_handler_t serve;
     int write;                  /* requires the scope "write" */
     int tagged;                 /* a successful response has an entity tag */
     /* The headers of a deprecated operation, else NULL: */
@@ -44,8 +24,10 @@ typedef struct crm_endpoint_t {
 } crm_endpoint_t;
 
 /* Make RESOURCES the registry and build their shapes and endpoints in POOL.
- * Call once, before threads start. Errors: those of crm_registry_init(). */
+ * HANDLERS, by crm_op_t, serve the kinds that the engine does not know. Call once, before threads start. Errors: those of crm_shape_init(), and
+ * CRM_E_INTERNAL for an operation of a kind without a handler. */
 crm_error_t *crm_endpoint_init(const crm_resource_t *const *resources,
+                               const crm_handler_t *handlers,
                                apr_pool_t *pool);
 
 /* Return in POOL the routes of all operations, ended by one without a method.
@@ -54,18 +36,5 @@ crm_error_t *crm_endpoint_init(const crm_resource_t *const *resources,
 const crm_route_t *crm_endpoint_routes(crm_error_t *(*serve)(crm_call_t *call),
                                        const crm_access_t *access,
                                        apr_pool_t *pool);
-
-/* Return the shape of RESOURCE without CRM_F_ON_REQUEST fields. */
-const crm_shape_t *crm_shape_of(const crm_resource_t *resource);
-
-/* Return the shape of RESOURCE with the CRM_F_ON_REQUEST fields whose names are in
- * NAMES, separated by commas; NULL: none. */
-const crm_shape_t *crm_shape_with(const crm_resource_t *resource,
-                                  const char *names);
-
-/* Add row ROW of RESULT to BUF as a JSON object. SHAPE's columns begin at
- * FIRST_COLUMN. */
-void crm_shape_write(crm_buf_t *buf, const crm_shape_t *shape,
-                     const PGresult *result, int row, int first_column);
 
 #endif /* CRM_ENDPOINT_H */

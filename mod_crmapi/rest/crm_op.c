@@ -60,7 +60,7 @@ static int answer_row(crm_call_t *call, const crm_rows_t *rows)
     const crm_rest_t *rest = crm_rest(call);
 
     if (rows->count) {
-        crm_rest_answer(call, rest->endpoint->operation->kind->status,
+        crm_rest_answer(call, crm_kind_of(rest->endpoint->operation)->status,
                         rows->result, rows->first);
         if (rest->location) {
             apr_table_setn(call->response->headers, "Location",
@@ -161,7 +161,7 @@ static void make_get(crm_sql_t *sql, crm_call_t *call,
 }
 
 /* Serve one row, named by the path or by a parameter (by-email). */
-static crm_error_t *serve_get(crm_call_t *call)
+crm_error_t *crm_op_get(crm_call_t *call)
 {
     const crm_sort_t *sort = crm_rest(call)->endpoint->operation->sorts;
     crm_error_t *error = crm_rest_params(call);
@@ -191,11 +191,6 @@ static crm_error_t *serve_get(crm_call_t *call)
     crm_rows_drop(&rows);
     return NULL;
 }
-
-const crm_kind_t crm_op_get = {
-    .name = "get", .status = 200, .serve = serve_get,
-    .tagged = 1, .condition = "If-None-Match",
-};
 
 /* Read the parameters and the body of CALL, a create, into *VALUES. */
 static crm_error_t *read_body(crm_values_t *values, crm_call_t *call)
@@ -245,10 +240,10 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
     crm_sql_write(sql, from, row, NULL);
 }
 
-static crm_error_t *serve_create(crm_call_t *call)
+crm_error_t *crm_op_create(crm_call_t *call)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
-    int status = operation->kind->status;
+    int status = crm_kind_of(operation)->status;
     apr_array_header_t *checks = new_checks(call);
     char *id = apr_palloc(call->pool, CRM_UUID_LEN + 1);
     crm_values_t values;
@@ -272,11 +267,6 @@ static crm_error_t *serve_create(crm_call_t *call)
                              crm_rest(call)->endpoint->shape);
     return run_and_answer(call, &sql, checks);
 }
-
-const crm_kind_t crm_op_create = {
-    .name = "create", .status = 201, .serve = serve_create, .has_body = 1,
-    .tagged = 1,
-};
 
 /* A SET list in progress. */
 typedef struct set_list_t {
@@ -570,10 +560,10 @@ static crm_error_t *read_patch(crm_values_t *values, crm_call_t *call)
            ? read_changed(values, call, body, input.error) : input.error;
 }
 
-static crm_error_t *serve_update(crm_call_t *call)
+crm_error_t *crm_op_update(crm_call_t *call)
 {
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
-    int status = crm_rest(call)->endpoint->operation->kind->status;
+    int status = crm_kind_of(crm_rest(call)->endpoint->operation)->status;
     apr_array_header_t *checks = new_checks(call);
     crm_values_t values;
     crm_error_t *error = read_patch(&values, call);
@@ -593,12 +583,7 @@ static crm_error_t *serve_update(crm_call_t *call)
     return run_and_answer(call, &sql, checks);
 }
 
-const crm_kind_t crm_op_update = {
-    .name = "update", .status = 200, .serve = serve_update, .has_body = 1,
-    .tagged = 1, .condition = "If-Match",
-};
-
-static crm_error_t *serve_delete(crm_call_t *call)
+crm_error_t *crm_op_delete(crm_call_t *call)
 {
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
     apr_array_header_t *checks = new_checks(call);
@@ -627,8 +612,3 @@ static crm_error_t *serve_delete(crm_call_t *call)
     call->response->status = 204;
     return NULL;
 }
-
-const crm_kind_t crm_op_delete = {
-    .name = "delete", .status = 204, .serve = serve_delete,
-    .condition = "If-Match",
-};

@@ -7,10 +7,11 @@
 
 #include "crm_resource.h"
 
-extern const crm_kind_t crm_op_get;     /* one row, by path or by parameters */
-extern const crm_kind_t crm_op_create;  /* one row, inserted from a body */
-extern const crm_kind_t crm_op_update;  /* PATCH */
-extern const crm_kind_t crm_op_delete;  /* DELETE, or an update (soft_delete) */
+/* Each a crm_handler_t: serve an operation of this kind. */
+crm_error_t *crm_op_get(crm_call_t *call);
+crm_error_t *crm_op_create(crm_call_t *call);
+crm_error_t *crm_op_update(crm_call_t *call);
+crm_error_t *crm_op_delete(crm_call_t *call);
 
 /* Add to SQL the condition that the row t is the one that CALL's path names, by
  * its id, or by those of its parent and its own. Return the number of the bind

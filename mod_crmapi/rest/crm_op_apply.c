@@ -66,7 +66,7 @@ static void make_read(crm_sql_t *sql, crm_call_t *call)
     crm_sql_template(sql, " AND t.id = ? AND ", crm_rest(call)->path_id,
                      "uuid");
     crm_rest_permit(sql, call);
-    crm_idempotency_keep_row(sql, call, endpoint->operation->kind->status,
+    crm_idempotency_keep_row(sql, call, crm_kind_of(endpoint->operation)->status,
                              NULL, endpoint->shape);
 }
 
@@ -109,7 +109,7 @@ static void write_outcome(const applied_t *applied, const PGresult *called)
 {
     crm_call_t *call = applied->call;
 
-    call->response->status = crm_rest(call)->endpoint->operation->kind->status;
+    call->response->status = crm_kind_of(crm_rest(call)->endpoint->operation)->status;
     applied->apply->write(call, crm_db_value(called, 0, 0));
 }
 
@@ -149,7 +149,7 @@ static crm_error_t *serve_once(const applied_t *applied)
     if (applied->apply->write) {
         return NULL;
     }
-    crm_rest_answer(call, crm_rest(call)->endpoint->operation->kind->status,
+    crm_rest_answer(call, crm_kind_of(crm_rest(call)->endpoint->operation)->status,
                     read, 0);
     return NULL;
 }
@@ -174,7 +174,7 @@ static crm_error_t *serve_plain(const applied_t *applied)
         write_outcome(applied, result);
         return NULL;
     }
-    return crm_op_get.serve(applied->call);
+    return crm_op_get(applied->call);
 }
 
 crm_error_t *crm_op_apply(crm_call_t *call, const crm_apply_t *apply,

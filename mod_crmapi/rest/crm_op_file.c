@@ -146,7 +146,7 @@ static void respond(crm_call_t *call, const PGresult *result)
         " = $2::uuid AND p.number = $3::integer", NULL), result);
 }
 
-static crm_error_t *serve_file(crm_call_t *call)
+crm_error_t *crm_op_file(crm_call_t *call)
 {
     apr_array_header_t *checks = apr_array_make(call->pool, 1,
                                                 sizeof(crm_check_t));
@@ -174,8 +174,3 @@ static crm_error_t *serve_file(crm_call_t *call)
     crm_rows_drop(&rows);
     return NULL;
 }
-
-const crm_kind_t crm_op_file = {
-    .name = "file", .status = 200, .serve = serve_file, .tagged = 1,
-    .condition = "If-None-Match",
-};

@@ -8,13 +8,13 @@
 #include "crm_call.h"
 #include "crm_resource.h"
 
-/* A file in pieces (crm_operation_t.file) of the row that the path names: 404 if
+/* A crm_handler_t: serve a file in pieces (crm_operation_t.file) of the row that the path names: 404 if
  * there is none. The response has the first piece, the others are read while it
  * is sent (crm_stream_t), each by a statement of its own: so the size of a file
  * costs no memory, and a slow client holds no connection. It is shown by no
  * browser in the site's name: Content-Disposition says that it is to be stored,
  * Content-Security-Policy that it may do nothing. */
-extern const crm_kind_t crm_op_file;
+crm_error_t *crm_op_file(crm_call_t *call);
 
 /* Fill CALL's response with a file of the workspace WORKSPACE_ID, in the same
  * way. Row 0 of RESULT is the file: name, media type, size, id, first piece

@@ -314,7 +314,7 @@ static int is_even(const crm_call_t *call)
     return !crm_list_is_by_content(call) && !is_deep(call);
 }
 
-static crm_error_t *serve_list(crm_call_t *call)
+crm_error_t *crm_op_list(crm_call_t *call)
 {
     apr_array_header_t *checks = apr_array_make(call->pool, 1,
                                                 sizeof(crm_check_t));
@@ -351,13 +351,3 @@ static crm_error_t *serve_list(crm_call_t *call)
     crm_rows_drop(&rows);
     return error;
 }
-
-const crm_kind_t crm_op_list = {
-    .name = "list", .status = 200, .serve = serve_list,
-};
-
-const crm_sort_t crm_list_by_time[] = {
-    {.name = "created_at", .keys = {"t.created_at"}},
-    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
-    {.name = NULL}
-};

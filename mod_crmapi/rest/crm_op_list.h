@@ -5,11 +5,7 @@
 
 #include "crm_resource.h"
 
-/* Rows, filtered, ordered and paged. */
-extern const crm_kind_t crm_op_list;
-
-/* By created_at, latest first, or for those who copy by updated_at (contract
- * 13.3). */
-extern const crm_sort_t crm_list_by_time[];
+/* A crm_handler_t: serve a list. */
+crm_error_t *crm_op_list(crm_call_t *call);
 
 #endif /* CRM_OP_LIST_H */

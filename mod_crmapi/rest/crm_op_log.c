@@ -244,7 +244,7 @@ static crm_error_t *query(PGresult **result_p, crm_call_t *call)
     return NULL;
 }
 
-static crm_error_t *serve_log(crm_call_t *call)
+crm_error_t *crm_op_log(crm_call_t *call)
 {
     crm_error_t *error = crm_rest_params(call);
     PGresult *result;
@@ -274,7 +274,3 @@ static crm_error_t *serve_log(crm_call_t *call)
                ? 0 : PQntuples(result));
     return NULL;
 }
-
-const crm_kind_t crm_op_log = {
-    .name = "log", .status = 200, .serve = serve_log,
-};

@@ -146,12 +146,12 @@ static void add_resource_schemas(crm_buf_t *buf,
         char name[64];
 
         apr_snprintf(name, sizeof(name), "%s%s", resource->title,
-                     operation->kind == &crm_op_create ? "Create" : "Update");
-        if (operation->kind == &crm_op_create) {
+                     operation->kind == CRM_OP_CREATE ? "Create" : "Update");
+        if (operation->kind == CRM_OP_CREATE) {
             add_body_schema(buf, name, resource, CRM_F_CREATE, CRM_F_REQUIRED,
                             resource->check_schema);
         }
-        else if (operation->kind == &crm_op_update) {
+        else if (operation->kind == CRM_OP_UPDATE) {
             add_body_schema(buf, name, resource, CRM_F_UPDATE, NONE_REQUIRED,
                             NULL);
         }
@@ -266,20 +266,20 @@ static void add_parameters(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     if (operation->ordered) {
         add_order_parameter(buf, operation->sorts);
     }
-    if (operation->kind == &crm_op_list && !operation->whole) {
+    if (operation->kind == CRM_OP_LIST && !operation->whole) {
         add(buf, "{'$ref':'#/components/parameters/page'},"
             "{'$ref':'#/components/parameters/page_size'},"
             "{'$ref':'#/components/parameters/cursor'},");
     }
-    if (operation->kind == &crm_op_log) {
+    if (operation->kind == CRM_OP_LOG) {
         add(buf, "{'$ref':'#/components/parameters/page_size'},"
             "{'$ref':'#/components/parameters/log_cursor'},");
     }
     add(buf, operation->waits
         ? "{'$ref':'#/components/parameters/wait'}," : "");
-    if (operation->kind->condition) {
+    if (crm_kind_of(operation)->condition) {
         crm_buf_printf(buf, "{\"$ref\":\"#/components/parameters/%s\"},",
-                       operation->kind->condition);
+                       crm_kind_of(operation)->condition);
     }
     add(buf, endpoint->write
         ? "{'$ref':'#/components/parameters/Idempotency-Key'}," : "");
@@ -300,7 +300,7 @@ static void add_content(crm_buf_t *buf, const crm_endpoint_t *endpoint,
     }
     else {
         crm_buf_puts(buf, endpoint->resource->title);
-        crm_buf_puts(buf, operation->kind == &crm_op_create ? "Create"
+        crm_buf_puts(buf, operation->kind == CRM_OP_CREATE ? "Create"
                      : "Update");
     }
     add(buf, "'}");
@@ -314,12 +314,12 @@ static void add_content(crm_buf_t *buf, const crm_endpoint_t *endpoint,
 /* Add the body of ENDPOINT, if it has one. */
 static void add_body(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
-    if (!endpoint->operation->kind->has_body) {
+    if (!crm_kind_of(endpoint->operation)->has_body) {
         return;
     }
     add(buf, ",'requestBody':{'required':true,'content':{");
     add_content(buf, endpoint, "application/json");
-    if (endpoint->operation->kind == &crm_op_update) {
+    if (endpoint->operation->kind == CRM_OP_UPDATE) {
         add(buf, ",");
         add_content(buf, endpoint, "application/merge-patch+json");
     }
@@ -336,8 +336,8 @@ static const char *const headers[] = {
 static void add_answer_schema(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
     const crm_operation_t *operation = endpoint->operation;
-    int log = operation->kind == &crm_op_log;
-    int list = log || operation->kind == &crm_op_list;
+    int log = operation->kind == CRM_OP_LOG;
+    int list = log || operation->kind == CRM_OP_LIST;
 
     add(buf, log
         ? "{'type':'object','required':['data','pagination'],'properties':"
@@ -382,8 +382,8 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint,
     add(buf, "','headers':{");
     add(buf, operation->location && status == 201
         ? "'Location':{'$ref':'#/components/headers/Location'}," : "");
-    add(buf, (operation->kind == &crm_op_list && !operation->whole)
-             || operation->kind == &crm_op_log
+    add(buf, (operation->kind == CRM_OP_LIST && !operation->whole)
+             || operation->kind == CRM_OP_LOG
         ? "'Link':{'$ref':'#/components/headers/Link'}," : "");
     add(buf, "'X-Ignored-Parameters':{'$ref':"
         "'#/components/headers/X-Ignored-Parameters'},");
@@ -413,7 +413,7 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint,
 /* Return whether OPERATION reads the header NAME. */
 static int has_condition(const crm_operation_t *operation, const char *name)
 {
-    const char *condition = operation->kind->condition;
+    const char *condition = crm_kind_of(operation)->condition;
 
     return condition && !strcmp(condition, name);
 }
@@ -456,13 +456,13 @@ static int answers(const crm_endpoint_t *endpoint, int status)
     case 400:
     case 413:
     case 415:
-        return operation->kind->has_body;
+        return crm_kind_of(operation)->has_body;
     case 409:
-        return endpoint->write || operation->kind == &crm_op_log;
+        return endpoint->write || operation->kind == CRM_OP_LOG;
     case 410:
-        return operation->kind == &crm_op_log || may_be_merged(endpoint);
+        return operation->kind == CRM_OP_LOG || may_be_merged(endpoint);
     case 404:
-        return strchr(operation->path, '{') || operation->kind == &crm_op_get;
+        return strchr(operation->path, '{') || operation->kind == CRM_OP_GET;
     default:
         return 1;
     }
@@ -474,7 +474,7 @@ static void add_responses(crm_buf_t *buf, const crm_endpoint_t *endpoint)
                                    413, 415, 422, 429, 500, 503};
 
     add(buf, ",'responses':{");
-    add_success(buf, endpoint, endpoint->operation->kind->status);
+    add_success(buf, endpoint, crm_kind_of(endpoint->operation)->status);
     if (is_listed(endpoint->operation, 200)) {
         add(buf, ",");
         add_success(buf, endpoint, 200);

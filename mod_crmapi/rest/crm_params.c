@@ -106,12 +106,12 @@ static const char *set_cursor(crm_call_t *call, const char *text)
 
 static int takes_page(const crm_operation_t *operation)
 {
-    return operation->kind == &crm_op_list && !operation->whole;
+    return operation->kind == CRM_OP_LIST && !operation->whole;
 }
 
 static int takes_cursor(const crm_operation_t *operation)
 {
-    return takes_page(operation) || operation->kind == &crm_op_log;
+    return takes_page(operation) || operation->kind == CRM_OP_LOG;
 }
 
 static int takes_sort(const crm_operation_t *operation)
@@ -318,7 +318,7 @@ static int is_known(const crm_operation_t *operation, const char *name,
         if (strlen(list_params[i].name) == len
             && !memcmp(list_params[i].name, name, len)
             && (list_params[i].takes(operation)
-                || operation->kind == &crm_op_log)) {
+                || operation->kind == CRM_OP_LOG)) {
             return 1;
         }
     }
@@ -332,7 +332,7 @@ static const char *unknown_check(const crm_call_t *call, const char *name)
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
     size_t len = strcspn(name, "[");
 
-    if (operation->kind == &crm_op_log && !strcmp(name, "page")) {
+    if (operation->kind == CRM_OP_LOG && !strcmp(name, "page")) {
         return "is not available: send the next_cursor as cursor";
     }
     if (name[len] && is_known(operation, name, len)) {
@@ -456,7 +456,7 @@ static apr_uint64_t hash_list(const crm_call_t *call)
 static int is_word(const crm_operation_t *operation, const char *cursor)
 {
     return !strcmp(cursor, CRM_CURSOR_START)
-           || (operation->kind == &crm_op_log && !strcmp(cursor, CRM_LOG_END));
+           || (operation->kind == CRM_OP_LOG && !strcmp(cursor, CRM_LOG_END));
 }
 
 /* Set order and page if the query has none, and parse the cursor if it has
@@ -474,7 +474,7 @@ static void read_cursor(crm_input_t *input, crm_call_t *call)
         crm_input_error(input, "page", "cannot be used with cursor");
     }
     rest->page = rest->page ? rest->page : 1;
-    if (!rest->cursor && operation->kind == &crm_op_log) {
+    if (!rest->cursor && operation->kind == CRM_OP_LOG) {
         rest->cursor = CRM_CURSOR_START;
     }
     if (!rest->cursor || input->error) {
@@ -496,7 +496,7 @@ static void read_cursor(crm_input_t *input, crm_call_t *call)
  * operation. */
 static void read_condition(crm_input_t *input, crm_call_t *call)
 {
-    const char *name = crm_rest(call)->endpoint->operation->kind->condition;
+    const char *name = crm_kind_of(crm_rest(call)->endpoint->operation)->condition;
     const char *header = name ? crm_request_header(call->request, name) : NULL;
     crm_etags_t *tags;
     const char *rule;
@@ -525,7 +525,7 @@ crm_error_t *crm_rest_params(crm_call_t *call)
     set_defaults(call);
     if (crm_rest(call)->endpoint->write) {
         input.error = crm_idempotency_read(&crm_rest(call)->idempotency, call,
-                                           !operation->kind->has_body);
+                                           !crm_kind_of(operation)->has_body);
         if (input.error && input.error->code != CRM_E_VALIDATION) {
             return input.error;
         }

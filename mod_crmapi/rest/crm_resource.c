@@ -9,6 +9,12 @@
 /* Set once in each process before threads start, read-only afterwards. */
 static const crm_resource_t *const *registry;
 
+const crm_sort_t crm_list_by_time[] = {
+    {.name = "created_at", .keys = {"t.created_at"}},
+    {.name = "updated_at", .keys = {"t.updated_at"}, .ascending = 1},
+    {.name = NULL}
+};
+
 const crm_resource_t *crm_resource_find(const char *name)
 {
     for (int i = 0; registry[i]; i++) {
@@ -84,20 +90,21 @@ static int has_computed(const crm_resource_t *resource)
 static const char *check_operation(const crm_resource_t *resource,
                                    const crm_operation_t *operation)
 {
-    if (!operation->method || !operation->kind || *operation->path != '/') {
+    if (!operation->method || operation->kind == CRM_OP_NONE
+        || *operation->path != '/') {
         return "no method, path or kind";
     }
-    if (!strcmp(operation->kind->name, "list") && !operation->sorts) {
+    if (operation->kind == CRM_OP_LIST && !operation->sorts) {
         return "list without a sort order";
     }
-    if (!strcmp(operation->kind->name, "create") && has_computed(resource)) {
+    if (operation->kind == CRM_OP_CREATE && has_computed(resource)) {
         return "creates rows with a computed field that is never null";
     }
     if (operation->parent && (!crm_resource_find(operation->parent)
                               || !strchr(operation->path, '{'))) {
         return "unknown parent";
     }
-    if (operation->kind->condition && strcmp(operation->method, "GET")
+    if (crm_kind_of(operation)->condition && strcmp(operation->method, "GET")
         && !crm_resource_field(resource, "updated_at")) {
         return "a condition on updated_at, which it lacks";
     }

@@ -5,6 +5,7 @@
 #define CRM_RESOURCE_H
 
 #include "crm_deprecation.h"
+#include "crm_kind.h"
 #include "crm_sql.h"
 #include "crm_type.h"
 
@@ -82,27 +83,16 @@ typedef struct crm_sort_t {
                                    which it must have */
 } crm_sort_t;
 
-/* A kind of operation: list, get, create ... */
-typedef struct crm_kind_t {
-    const char *name;
-    int status;                 /* of a successful response */
-    /* Serve CALL, which is authenticated and within its budget, and fill its
-     * response. Return the error to respond with instead. */
-    crm_error_t *(*serve)(crm_call_t *call);
-    int has_body;               /* the request has a JSON object as body */
-    int tagged;                 /* the response shows a resource and has its
-                                   entity tag; that of a create only if it has
-                                   a Location (contract 13.2) */
-    const char *condition;      /* "If-None-Match", "If-Match": the header that
-                                   it reads, or NULL */
-} crm_kind_t;
+/* By created_at, latest first, or for those who copy by updated_at (contract
+ * 13.3). */
+extern const crm_sort_t crm_list_by_time[];
 
 /* An operation: a method on a path. */
 struct crm_operation_t {
     const char *id;             /* OpenAPI's operationId */
     const char *method;
     const char *path;           /* below /api/v1, may have an {id} */
-    const crm_kind_t *kind;
+    crm_op_t kind;
     const crm_filter_t *filters; /* ended by one without a name; or NULL */
     const crm_sort_t *sorts;    /* the first is the default; ended by one
                                    without keys */
@@ -135,6 +125,12 @@ struct crm_operation_t {
     const char *doc;            /* what to know beyond the summary */
     const char *summary;
 };
+
+/* Return what is said of OPERATION's kind. */
+static inline const crm_kind_t *crm_kind_of(const crm_operation_t *operation)
+{
+    return &crm_kinds[operation->kind];
+}
 
 /* A resource: a table of the database and its operations. */
 struct crm_resource_t {

@@ -43,7 +43,7 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
                        rest->endpoint->sunset);
     }
     CRM_ERR(crm_call_dialect(call));
-    error = rest->endpoint->operation->kind->serve(call);
+    error = rest->endpoint->serve(call);
     return rest->idempotency && rest->idempotency->answer
            ? crm_idempotency_replay(call) : error;
 }

@@ -10,7 +10,7 @@
 #include "crm_api.h"
 #include "crm_json.h"
 #include "crm_query.h"
-#include "crm_resources.h"
+#include "crm_domain.h"
 #include "mcp_arguments.h"
 #include "mcp_fields.h"
 #include "mcp_header.h"
@@ -44,7 +44,7 @@ static void read_as(const mcp_tool_t *tool, crm_slice_t arguments,
     must(!memchr(operation.query.data, '\0', operation.query.len));
     crm_buf_putc(&operation.query, '\0');
     crm_query_parse(&params, operation.query.data, pool);
-    must(!endpoint->operation->kind->has_body
+    must(!crm_kind_of(endpoint->operation)->has_body
          || !crm_json_check(&offset, operation.body.data, operation.body.len,
                             pool));
 }
@@ -87,8 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!root) {
         apr_initialize();
         apr_pool_create(&root, NULL);
-        must(!crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain,
-                           root) && !crm_mcp_init(root));
+        must(!crm_api_init(&crm_domain, root) && !crm_mcp_init(root));
     }
     apr_pool_create(&pool, root);
     text = malloc(size + 1);            /* so that reading on is seen */

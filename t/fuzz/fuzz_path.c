@@ -10,7 +10,7 @@
 
 #include "crm_api.h"
 #include "crm_query.h"
-#include "crm_resources.h"
+#include "crm_domain.h"
 #include "crm_uuid.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!root) {
         apr_initialize();
         apr_pool_create(&root, NULL);
-        crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain, root);
+        crm_api_init(&crm_domain, root);
     }
     apr_pool_create(&pool, root);
     path = malloc(size + 1);

@@ -14,6 +14,7 @@
 #include "crm_key.h"
 #include "crm_limit_key.h"
 #include "crm_mcp.h"
+#include "crm_domain.h"
 #include "crm_resources.h"
 
 #define KEY "svc_live_abcdefghijklmnopqrstuvwxABCDEF"
@@ -334,8 +335,7 @@ int main(int argc, const char *const *argv)
         fputs("usage: count_instructions SAMPLE\n", stderr);
         return EXIT_FAILURE;
     }
-    error = crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain,
-                         pool);
+    error = crm_api_init(&crm_domain, pool);
     if (!error) {
         error = crm_mcp_init(pool);
     }

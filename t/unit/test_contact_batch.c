@@ -193,7 +193,7 @@ static void open_batch(const char *body, int there)
     crm_input_t input = {pool, NULL, 0};
 
     apr_pool_cleanup_register(pool, object, put_value, apr_pool_cleanup_null);
-    crm_endpoint_init(crm_resources, pool);
+    crm_shape_init(crm_resources, pool);
     service.acquire = acquire;
     call = (crm_call_t){.service = &service, .request = &request,
                         .response = &response, .pool = pool,

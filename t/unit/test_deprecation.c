@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_api.h"
+#include "crm_domain.h"
 #include "crm_json.h"
 #include "crm_op.h"
 #include "crm_resources.h"
@@ -24,8 +25,12 @@ static crm_error_t *conflict(crm_call_t *call)
     return crm_error_create(CRM_E_CONFLICT, NULL, call->pool);
 }
 
-static const crm_kind_t quiet = {"quiet", 200, nothing, 0, 0, NULL};
-static const crm_kind_t loud = {"loud", 200, conflict, 0, 0, NULL};
+#define QUIET CRM_OP_WORKSPACE
+#define LOUD CRM_OP_ENROLLMENT_STOP
+
+static const crm_handler_t handlers[CRM_OPS] = {
+    [QUIET] = nothing, [LOUD] = conflict,
+};
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid}, {.name = NULL}
@@ -33,11 +38,11 @@ static const crm_field_t fields[] = {
 
 /* GET /old is deprecated, and so is POST /old; GET /new is not. */
 static crm_operation_t operations[] = {
-    {.id = "getOld", .method = "GET", .path = "/old", .kind = &quiet,
+    {.id = "getOld", .method = "GET", .path = "/old", .kind = QUIET,
      .summary = "Get", .deprecated = {"2027-01-31", "2028-01-31"}},
-    {.id = "postOld", .method = "POST", .path = "/old", .kind = &loud,
+    {.id = "postOld", .method = "POST", .path = "/old", .kind = LOUD,
      .summary = "Post", .deprecated = {"2027-01-31", "2028-02-29"}},
-    {.id = "getNew", .method = "GET", .path = "/new", .kind = &quiet,
+    {.id = "getNew", .method = "GET", .path = "/new", .kind = QUIET,
      .summary = "Get"},
     {.id = NULL}
 };
@@ -51,8 +56,11 @@ static const crm_event_type_t no_events[] = {{NULL, NULL, NULL, NULL, 0}};
 
 static crm_error_t *init(void)
 {
-    return crm_api_init(resources, no_events, &crm_openapi_domain,
-                        crm_check_pool());
+    static const crm_domain_t domain = {
+        resources, handlers, no_events, &crm_openapi_domain
+    };
+
+    return crm_api_init(&domain, crm_check_pool());
 }
 
 /* Serve METHOD PATH and return the response. */
@@ -76,6 +84,20 @@ static const crm_response_t *serve(const char *method, const char *path)
     call->route->serve(call);
     return response;
 }
+
+/* An operation of a kind that nothing serves is an error at the start. */
+START_TEST(each_kind_has_a_handler)
+{
+    static const crm_handler_t none[CRM_OPS] = {[QUIET] = nothing};
+    static const crm_domain_t domain = {
+        resources, none, no_events, &crm_openapi_domain
+    };
+    crm_error_t *error = crm_api_init(&domain, crm_check_pool());
+
+    ck_assert_ptr_nonnull(error);
+    ck_assert_ptr_nonnull(strstr(error->log, "postOld: nothing serves it"));
+}
+END_TEST
 
 static void shows(const crm_response_t *response, const char *deprecation,
                   const char *sunset)
@@ -167,6 +189,7 @@ int main(void)
     TCase *cases = tcase_create("operations");
 
     tcase_add_test(cases, contract_13_7_answers_say_when);
+    tcase_add_test(cases, each_kind_has_a_handler);
     tcase_add_test(cases, contract_13_7_so_does_the_document);
     tcase_add_loop_test(cases, contract_13_7_twelve_months_lie_between, 0,
                         COUNT(wrong));

@@ -9,7 +9,7 @@
 
 #include "crm_api.h"
 #include "crm_json.h"
-#include "crm_resources.h"
+#include "crm_domain.h"
 #include "mcp_arguments.h"
 #include "mcp_fields.h"
 #include "mcp_header.h"
@@ -17,8 +17,7 @@
 
 static void setup(void)
 {
-    crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain,
-                 crm_check_pool());
+    crm_api_init(&crm_domain, crm_check_pool());
     ck_assert_ptr_null(crm_mcp_init(crm_check_pool()));
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_plan.c: queries and bodies against the tables, and the SQL they make */
-#include "crm_json.h"
 #include "crm_check.h"
 
 #include <string.h>
@@ -9,6 +8,9 @@
 
 #include "crm_access.h"
 #include "crm_body.h"
+#include "crm_domain.h"
+#include "crm_filter.h"
+#include "crm_json.h"
 #include "crm_op.h"
 #include "crm_params.h"
 #include "crm_resources.h"
@@ -18,7 +20,8 @@
 
 static void setup(void)
 {
-    crm_endpoint_init(crm_resources, crm_check_pool());
+    crm_endpoint_init(crm_domain.resources, crm_domain.handlers,
+                      crm_check_pool());
 }
 
 /* Return "field; field" of ERROR's details, "" for none. */
@@ -252,7 +255,7 @@ static const char *condition(const char *path, const char *query,
     crm_sql_init(&sql, pool);
     for (crm_param_t *param = crm_rest(&call)->params; param->filter; param++) {
         if (!strcmp(param->filter->field.name, name) && param->given) {
-            param->filter->add(&sql, param->filter, param->bind, &call);
+            crm_filter_add(&sql, param->filter, param->bind, &call);
         }
     }
     text = text_of(&sql);

@@ -7,7 +7,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_endpoint.h"
+#include "crm_shape.h"
 #include "crm_op.h"
 #include "crm_resources.h"
 
@@ -106,7 +106,7 @@ END_TEST
  * that do is null, and the answer to a POST reads no table by itself. */
 START_TEST(a_create_reads_no_other_table)
 {
-    ck_assert_ptr_null(crm_endpoint_init(crm_resources, crm_check_pool()));
+    ck_assert_ptr_null(crm_shape_init(crm_resources, crm_check_pool()));
     for (int i = 0; crm_resources[i]; i++) {
         const crm_shape_t *shape = crm_shape_of(crm_resources[i]);
 
@@ -128,7 +128,7 @@ START_TEST(a_computed_field_of_what_is_created_is_nullable)
     };
     static const crm_operation_t operations[] = {
         {.id = "createThing", .method = "POST", .path = "/things",
-         .kind = &crm_op_create},
+         .kind = CRM_OP_CREATE},
         {.id = NULL}
     };
     static const crm_resource_t thing = {
@@ -220,9 +220,9 @@ START_TEST(contract_8_statuses_5_4_locations_3_3_plans)
     const crm_operation_t *operation = operation_of(statuses[_i].operation);
 
     ck_assert_msg(operation != NULL, "no %s", statuses[_i].operation);
-    ck_assert_msg(operation->kind->status == statuses[_i].status,
+    ck_assert_msg(crm_kind_of(operation)->status == statuses[_i].status,
                   "%s answers %d", statuses[_i].operation,
-                  operation->kind->status);
+                  crm_kind_of(operation)->status);
     ck_assert_msg(!operation->location == !statuses[_i].location,
                   "Location of %s", statuses[_i].operation);
     ck_assert_msg(!operation->sequences == !statuses[_i].sequences,

@@ -8,14 +8,14 @@
 
 #include "crm_api.h"
 #include "crm_endpoint.h"
+#include "crm_domain.h"
 #include "crm_resources.h"
 
 static const crm_router_t *router;
 
 static void setup(void)
 {
-    crm_api_init(crm_resources, crm_event_types, &crm_openapi_domain,
-                 crm_check_pool());
+    crm_api_init(&crm_domain, crm_check_pool());
     router = crm_api_mount.router;
 }
 
@@ -162,7 +162,7 @@ END_TEST
 
 START_TEST(the_registry_is_sound)
 {
-    crm_error_t *error = crm_endpoint_init(crm_resources, crm_check_pool());
+    crm_error_t *error = crm_api_init(&crm_domain, crm_check_pool());
 
     ck_assert_msg(!error, "%s", error->log);
 }

@@ -19,7 +19,7 @@
 #include "apr_strings.h"
 
 #include "crm_resources.h"
-#include "crm_endpoint.h"
+#include "crm_shape.h"
 #include "crm_process.h"
 #include "crm_time.h"
 #include "crmapid_check.h"
@@ -392,7 +392,7 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
         crmd_logf(CRM_LOG_WARNING, "CRM3012: a crash may leave a core file"
                   " with secrets and contacts: %s", strerror(fault));
     }
-    CRM_ERR(crm_endpoint_init(crm_resources, pool));
+    CRM_ERR(crm_shape_init(crm_resources, pool));
     if (call->once) {
         CRM_ERR(crmd_daemon_check(config, pool));
         return crmd_daemon_once(config, call->now, pool);

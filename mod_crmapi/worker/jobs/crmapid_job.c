@@ -9,7 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
-#include "crm_endpoint.h"
+#include "crm_shape.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
 #include "crmapid_poll.h"
