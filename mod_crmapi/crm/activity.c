@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* activity.c: activities (specification: Activity) */
-#include "crm_filter.h"
-#include "crm_op.h"
-#include "crm_op_list.h"
+#include "crm_filters.h"
 #include "crm_resources.h"
 #include "crm_type_list.h"
 
@@ -45,30 +43,30 @@ static const crm_field_t fields[] = {
 #define FILTERS \
     {.field = {.name = "activity_type", .type = &crm_type_enum, \
                .values = activity_types}, \
-     .add = crm_filter_bind, \
+     .by = CRM_BY_VALUE, \
      .sql = "t.activity_type = ?"}, \
     {.field = {.name = "completed", .type = &crm_type_boolean, \
                .doc = "whether it has completed_at"}, \
-     .add = crm_filter_boolean, \
+     .by = CRM_BY_BOOLEAN, \
      .sql = "t.completed_at IS NOT NULL", \
      .sql_false = "t.completed_at IS NULL"}, \
     {.field = {.name = "due_after", .type = &crm_type_time, \
                .doc = "inclusive"}, \
-     .add = crm_filter_bind, \
+     .by = CRM_BY_VALUE, \
      .sql = "t.due_date >= ?"}, \
     {.field = {.name = "due_before", .type = &crm_type_time, \
                .doc = "inclusive"}, \
-     .add = crm_filter_bind, \
+     .by = CRM_BY_VALUE, \
      .sql = "t.due_date <= ?"}, \
     CRM_FILTER_CREATED("t.created_at"), \
     CRM_FILTER_UPDATED
 
 static const crm_filter_t list_filters[] = {
     {.field = {.name = "contact_id", .type = &crm_type_ref},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.contact_id = ?"},
     {.field = {.name = "company_id", .type = &crm_type_ref},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.company_id = ?"},
     FILTERS,
     {.field = {.name = NULL}}

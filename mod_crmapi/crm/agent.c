@@ -8,9 +8,7 @@
 #include "crm_array.h"
 #include "crm_deep.h"
 #include "crm_email.h"
-#include "crm_filter.h"
-#include "crm_op.h"
-#include "crm_op_list.h"
+#include "crm_filters.h"
 #include "crm_origin.h"
 #include "crm_phone.h"
 #include "crm_resources.h"
@@ -102,24 +100,24 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "search", .example = "ada",
                .type = &crm_type_text, .max = 200,
                .doc = "substring of name, slug or summary"},
-     .add = crm_filter_search,
+     .by = CRM_BY_SCAN,
      .sql = "t.search"},
     {.field = {.name = "slug", .example = "sales",
                .type = &crm_type_text},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.slug = ?"},
     {.field = {.name = "is_agent", .type = &crm_type_boolean},
-     .add = crm_filter_boolean,
+     .by = CRM_BY_BOOLEAN,
      .sql = "t.is_agent",
      .sql_false = "NOT t.is_agent"},
     {.field = {.name = "enabled", .type = &crm_type_boolean},
-     .add = crm_filter_boolean,
+     .by = CRM_BY_BOOLEAN,
      .sql = "t.enabled",
      .sql_false = "NOT t.enabled"},
     {.field = {.name = "agent_type", .type = &crm_type_enum,
      .values = agent_types,
                .doc = "exact: internal does not list both"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.agent_type = ?"},
     {.field = {.name = NULL}}
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attachment.c: files of messages (contract 18.3) */
-#include "crm_op_file.h"
 #include "crm_resources.h"
 
 /* As metadata.attachments of a message shows them. */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* company.c: companies (specification: Company) */
-#include "crm_filter.h"
-#include "crm_filter_member.h"
-#include "crm_op.h"
-#include "crm_op_list.h"
+#include "crm_filters.h"
 #include "crm_resources.h"
 #include "crm_type_address.h"
 #include "crm_type_list.h"
@@ -91,37 +88,34 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "search", .example = "ada",
                .type = &crm_type_text, .max = 200,
                .doc = "substring of name, domain or industry"},
-     .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
-     .indexed = crm_filter_search_indexed,
+     .by = CRM_BY_SEARCH,
      .sql = "t.search"},
     {.field = {.name = "tags", .example = "vip",
                .type = &crm_type_tags,
                .doc = "comma-separated; rows that have any of them"},
-     .add = crm_filter_tags, .add_unindexed = crm_filter_tags_unindexed,
-     .indexed = crm_filter_tags_indexed,
-     .add_scoped = crm_filter_tags_scoped},
+     .by = CRM_BY_TAGS},
     {.field = {.name = "tags_match", .type = &crm_type_enum,
      .values = tags_matches,
                .doc = "any (default) or all of the tags"}},
     {.field = {.name = "industry", .example = "Retail",
                .type = &crm_type_text,
                .doc = "exact"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.industry = ?"},
     {.field = {.name = "domain", .example = "example.com",
                .type = &crm_type_text,
                .doc = "exact, without case"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.domain_key = crmapi.fold(?)"},
     {.field = {.name = "bot_id", .type = &crm_type_ref,
                .doc = "only rows of this agent"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.bot_id = ?",
      .counted = 1},
     {.field = {.name = "external_id", .example = "shop-1001",
                .type = &crm_type_text, .max = 255,
                .doc = "exact"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.external_id = ?"},
     CRM_FILTER_MEMBER,
     CRM_FILTER_UPDATED,

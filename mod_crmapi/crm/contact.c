@@ -4,10 +4,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_filter.h"
-#include "crm_filter_member.h"
-#include "crm_op.h"
-#include "crm_op_list.h"
+#include "crm_filters.h"
 #include "crm_resources.h"
 #include "crm_text.h"
 #include "crm_type_address.h"
@@ -119,45 +116,6 @@ static const crm_field_t fields[] = {
 
 /* ---- filters ------------------------------------------------------------- */
 
-/* Add the condition that a contact has the address BIND, whose key is the SQL
- * expression KEY: COLUMN has that of the primary one, KEYS are all. An index has
- * the primary ones, another the rest (crmapi.contact_keys()). See add_rows() of
- * crm_list.c about IS TRUE. */
-static void add_address(crm_sql_t *sql, const char *bind,
-                        const crm_call_t *call, const char *key,
-                        const char *column, const char *keys)
-{
-    crm_sql_adds(sql, " AND t.id = ANY (ARRAY(SELECT e.id FROM crmapi.contact e"
-                 " WHERE e.workspace_id = $1::uuid AND e.", column,
-                 " = (SELECT ", NULL);
-    crm_sql_template(sql, key, bind, "text");
-    crm_sql_adds(sql, ") UNION ALL SELECT e.id FROM crmapi.contact e WHERE ",
-                 call->distributed ? "e.workspace_id = $1::uuid"
-                 : "(e.workspace_id = $1::uuid) IS TRUE",
-                 " AND e.tag_keys && (SELECT crmapi.address_keys($1::uuid,"
-                 " ARRAY[", NULL);
-    crm_sql_template(sql, key, bind, "text");
-    crm_sql_adds(sql, "])) AND ", keys, " @> ARRAY[", NULL);
-    crm_sql_template(sql, key, bind, "text");
-    crm_sql_add(sql, "]))");
-}
-
-static void add_email(crm_sql_t *sql, const crm_filter_t *filter,
-                      const char *bind, const crm_call_t *call)
-{
-    (void)filter;
-    add_address(sql, bind, call, "?", "email_key",
-                "crmapi.email_keys(e.emails)");
-}
-
-static void add_phone(crm_sql_t *sql, const crm_filter_t *filter,
-                      const char *bind, const crm_call_t *call)
-{
-    (void)filter;
-    add_address(sql, bind, call, "crmapi.phone_key(?)", "phone_key",
-                "crmapi.phone_keys(e.phone_numbers)");
-}
-
 #define EMAIL_MAX 254           /* contract 6.3 */
 
 static const char *email_parse_query(const char **bind_p,
@@ -211,66 +169,65 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "search", .example = "ada",
                .type = &crm_type_text, .max = 200,
                .doc = "substring of name, e-mail, phone number or company"},
-     .add = crm_filter_search, .add_unindexed = crm_filter_search_unindexed,
-     .indexed = crm_filter_search_indexed,
+     .by = CRM_BY_SEARCH,
      .sql = "t.search",
      .digits = "phone_digits", .digits_table = "crmapi.contact"},
     {.field = {.name = "tags", .example = "vip",
                .type = &crm_type_tags,
                .doc = "comma-separated; rows that have any of them"},
-     .add = crm_filter_tags, .add_unindexed = crm_filter_tags_unindexed,
-     .indexed = crm_filter_tags_indexed,
-     .add_scoped = crm_filter_tags_scoped},
+     .by = CRM_BY_TAGS},
     {.field = {.name = "tags_match", .type = &crm_type_enum,
      .values = tags_matches,
                .doc = "any (default) or all of the tags"}},
     {.field = {.name = "lead_source", .example = "fair",
                .type = &crm_type_text},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.lead_source = ?"},
     {.field = {.name = "pipeline_stage_id", .type = &crm_type_ref},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.pipeline_stage_id = ?"},
     {.field = {.name = "bot_id", .type = &crm_type_ref,
                .doc = "only rows of this agent"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.bot_id = ?",
      .counted = 1},
     {.field = {.name = "created_after", .type = &crm_type_time,
                .doc = "inclusive"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.created_at >= ?"},
     {.field = {.name = "created_before", .type = &crm_type_time,
                .doc = "inclusive"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.created_at <= ?"},
     {.field = {.name = "company_id", .type = &crm_type_ref,
                .doc = "only contacts of this company"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.company_id = ?"},
     {.field = {.name = "has_company", .type = &crm_type_boolean,
                .doc = "whether the contact has a company_id"},
-     .add = crm_filter_boolean,
+     .by = CRM_BY_BOOLEAN,
      .sql = "t.company_id IS NOT NULL", .sql_false = "t.company_id IS NULL"},
     {.field = {.name = "contact_type", .example = "customer",
                .type = &crm_type_text,
                .doc = "exact"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.contact_type = ?"},
     {.field = {.name = "email", .example = "ada@example.com",
                .type = &type_email,
                .doc = "contacts that have this address, without case, whether"
                       " it is the primary one or not"},
-     .add = add_email, .by_key = 1},
+     .by = CRM_BY_ADDRESS, .by_key = 1, .sql = "?", .column = "email_key",
+     .keys = "crmapi.email_keys(e.emails)"},
     {.field = {.name = "phone", .example = "+4930901820",
                .type = &type_phone, .max = 100,
                .doc = "contacts that have this number, in any spelling that"
                       " has the same E.164 form"},
-     .add = add_phone, .by_key = 1},
+     .by = CRM_BY_ADDRESS, .by_key = 1, .sql = "crmapi.phone_key(?)",
+     .column = "phone_key", .keys = "crmapi.phone_keys(e.phone_numbers)"},
     {.field = {.name = "external_id", .example = "shop-1001",
                .type = &crm_type_text, .max = 255,
                .doc = "exact"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.external_id = ?"},
     CRM_FILTER_MEMBER,
     CRM_FILTER_UPDATED,
@@ -284,7 +241,7 @@ static const crm_filter_t by_email_filters[] = {
      .flags = CRM_F_REQUIRED,
                .doc = "matched to the primary e-mail without case; the oldest "
                       "contact that has it"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.email_key = ?"},
     {.field = {.name = NULL}}
 };

@@ -7,6 +7,7 @@
 #include "apr_hash.h"
 
 #include "crm_body.h"
+#include "crm_call.h"
 
 /* What a contact or company is matched by, in this order: its keys. */
 #define CRM_KEYS 3

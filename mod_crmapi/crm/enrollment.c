@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* enrollment.c: sequence enrollments (specification: Sequence enrollment) */
-#include "crm_filter.h"
-#include "crm_op.h"
-#include "crm_op_list.h"
+#include "crm_filters.h"
 #include "crm_resources.h"
 
 static const char *const statuses[] = {
@@ -86,14 +84,14 @@ static const crm_field_t fields[] = {
 
 static const crm_filter_t list_filters[] = {
     {.field = {.name = "status", .type = &crm_type_enum, .values = statuses},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.status = ?"},
     {.field = {.name = "contact_id", .type = &crm_type_ref},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.contact_id = ?"},
     {.field = {.name = "template_id", .type = &crm_type_ref,
                .doc = "of the enrollment's sequence"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.template_id = ?"},
     CRM_FILTER_CREATED("t.created_at"),
     CRM_FILTER_UPDATED,

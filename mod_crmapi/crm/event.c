@@ -7,10 +7,10 @@
 #include <json-c/json.h>
 
 #include "crm_array.h"
-#include "crm_filter.h"
-#include "crm_op_log.h"
+#include "crm_filters.h"
 #include "crm_resources.h"
 #include "crm_shape.h"
+#include "crm_sql.h"
 #include "crm_time.h"
 #include "crm_type_list.h"
 
@@ -170,7 +170,7 @@ static const crm_filter_t filters[] = {
                .doc = "comma-separated types of events, for example"
                       " contact.created,contact.updated; a page may be short"
                       " then although has_more is true"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.type = ANY (?)"},
     {.field = {.name = NULL}}
 };

@@ -2,9 +2,7 @@
 /* form.c: forms (specification: Form) */
 #include "crm_array.h"
 #include "crm_deep.h"
-#include "crm_filter.h"
-#include "crm_op.h"
-#include "crm_op_list.h"
+#include "crm_filters.h"
 #include "crm_resources.h"
 #include "crm_webform_check.h"
 #include "crm_type_list.h"
@@ -32,7 +30,7 @@ static const crm_field_t fields[] = {
 static const crm_filter_t list_filters[] = {
     {.field = {.name = "bot_id", .type = &crm_type_ref,
                .doc = "only rows of this agent"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.bot_id = ?"},
     {.field = {.name = NULL}}
 };

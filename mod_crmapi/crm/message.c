@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message.c: messages of conversations (specification: Message) */
 #include "answer_file.h"
-#include "crm_filter.h"
-#include "crm_op.h"
-#include "crm_op_file.h"
-#include "crm_op_list.h"
+#include "crm_filters.h"
 #include "crm_resources.h"
 #include "crm_type_list.h"
 
@@ -69,7 +66,7 @@ static const crm_filter_t include[] = {
     {.field = {.name = "role", .example = "user", \
                .type = &crm_type_text, \
                .doc = "for example user, assistant, human, tool"}, \
-     .add = crm_filter_bind, \
+     .by = CRM_BY_VALUE, \
      .sql = "t.role = ?"}, \
     CRM_FILTER_CREATED("t.created_at"), \
     INCLUDE
@@ -81,7 +78,7 @@ static const crm_filter_t list_filters[] = {
 
 static const crm_filter_t all_filters[] = {
     {.field = {.name = "conversation_id", .type = &crm_type_ref},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.conversation_id = ?"},
     FILTERS,
     {.field = {.name = NULL}}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline.c: pipelines (specification: Pipeline) */
-#include "crm_filter.h"
-#include "crm_op_list.h"
+#include "crm_filters.h"
 #include "crm_resources.h"
 
 static const crm_field_t fields[] = {
@@ -21,7 +20,7 @@ static const crm_field_t fields[] = {
 static const crm_filter_t list_filters[] = {
     {.field = {.name = "bot_id", .type = &crm_type_ref,
                .doc = "only rows of this agent"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.bot_id = ?"},
     {.field = {.name = NULL}}
 };

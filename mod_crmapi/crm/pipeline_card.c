@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline_card.c: cards of pipelines (specification; contract 9.8) */
-#include "crm_filter.h"
-#include "crm_op.h"
-#include "crm_op_list.h"
+#include "crm_filters.h"
 #include "crm_resources.h"
 #include "crm_type_list.h"
 
@@ -37,21 +35,21 @@ static const crm_field_t fields[] = {
 
 static const crm_filter_t list_filters[] = {
     {.field = {.name = "pipeline_id", .type = &crm_type_ref},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "s.pipeline_id = ?"},
     {.field = {.name = "pipeline_stage_id", .type = &crm_type_ref},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.pipeline_stage_id = ?"},
     {.field = {.name = "bot_id", .type = &crm_type_ref,
                .doc = "of the stage's agent"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "s.bot_id = ?"},
     {.field = {.name = "contact_id", .type = &crm_type_ref},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.contact_id = ?"},
     {.field = {.name = "include_archived", .type = &crm_type_boolean,
                .doc = "default false"},
-     .add = crm_filter_boolean,
+     .by = CRM_BY_BOOLEAN,
      .sql = "",
      .sql_false = "t.archived_at IS NULL",
      .absent_is_false = 1},

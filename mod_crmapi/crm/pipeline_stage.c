@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pipeline_stage.c: stages of pipelines (specification: Pipeline stage) */
-#include "crm_op_list.h"
 #include "crm_resources.h"
 
 static const crm_field_t fields[] = {

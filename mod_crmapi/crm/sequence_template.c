@@ -5,9 +5,7 @@
 
 #include "crm_channel.h"
 #include "crm_deep.h"
-#include "crm_filter.h"
-#include "crm_op.h"
-#include "crm_op_list.h"
+#include "crm_filters.h"
 #include "crm_pacing.h"
 #include "crm_resources.h"
 #include "crm_steps.h"
@@ -36,7 +34,7 @@ static const crm_field_t fields[] = {
 static const crm_filter_t list_filters[] = {
     {.field = {.name = "bot_id", .type = &crm_type_ref,
                .doc = "only rows of this agent"},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.bot_id = ?"},
     CRM_FILTER_CREATED("t.created_at"),
     CRM_FILTER_UPDATED,

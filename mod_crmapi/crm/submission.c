@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* submission.c: submissions of forms (specification: Submission) */
-#include "crm_filter.h"
-#include "crm_op.h"
-#include "crm_op_list.h"
+#include "crm_filters.h"
 #include "crm_resources.h"
 #include "crm_type_list.h"
 
@@ -24,7 +22,7 @@ static const crm_field_t fields[] = {
 #define INTERNAL \
     {.field = {.name = "include_internal", .type = &crm_type_boolean, \
                .doc = "default false"}, \
-     .add = crm_filter_boolean, \
+     .by = CRM_BY_BOOLEAN, \
      .sql = "", \
      .sql_false = "NOT t.is_internal", \
      .absent_is_false = 1}
@@ -36,10 +34,10 @@ static const crm_filter_t list_filters[] = {
 
 static const crm_filter_t all_filters[] = {
     {.field = {.name = "form_id", .type = &crm_type_ref},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.form_id = ?"},
     {.field = {.name = "contact_id", .type = &crm_type_ref},
-     .add = crm_filter_bind,
+     .by = CRM_BY_VALUE,
      .sql = "t.contact_id = ?"},
     INTERNAL,
     CRM_FILTER_CREATED("t.submitted_at"),

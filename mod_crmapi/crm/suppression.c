@@ -2,9 +2,7 @@
 /* suppression.c: suppressed addresses (contract 20.1) */
 #include <string.h>
 
-#include "crm_filter.h"
-#include "crm_op.h"
-#include "crm_op_list.h"
+#include "crm_filters.h"
 #include "crm_resources.h"
 #include "crm_text.h"
 

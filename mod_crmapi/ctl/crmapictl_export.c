@@ -9,6 +9,7 @@
 
 #include "crm_array.h"
 #include "crm_resources.h"
+#include "crm_sql.h"
 
 /* Return the stored columns of RESOURCE, in POOL. Derived columns are left
  * out. */

@@ -13,6 +13,7 @@
 #include "crm_pointer.h"
 #include "crm_resources.h"
 #include "crm_schema.h"
+#include "crm_sql.h"
 #include "crmapictl_address.h"
 #include "crmapictl_field.h"
 #include "crmapictl_settle.h"

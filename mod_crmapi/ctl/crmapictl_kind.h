@@ -5,6 +5,7 @@
 #define CRMAPICTL_KIND_H
 
 #include "crm_resource.h"
+#include "crm_sql.h"
 
 /* A kind. Its fields are those of an import, or a table of its own. */
 typedef struct ctl_kind_t {

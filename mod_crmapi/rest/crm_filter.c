@@ -7,20 +7,22 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_filter_address.h"
+#include "crm_filter_member.h"
 #include "crm_phone.h"
 #include "crm_rest.h"
 #include "crm_text.h"
 
-void crm_filter_bind(crm_sql_t *sql, const crm_filter_t *filter,
-                     const char *bind, const crm_call_t *call)
+static void by_bind(crm_sql_t *sql, const crm_filter_t *filter,
+                    const char *bind, const crm_call_t *call)
 {
     (void)call;
     crm_sql_add(sql, " AND ");
     crm_sql_template(sql, filter->sql, bind, filter->field.type->cast);
 }
 
-void crm_filter_boolean(crm_sql_t *sql, const crm_filter_t *filter,
-                        const char *bind, const crm_call_t *call)
+static void by_boolean(crm_sql_t *sql, const crm_filter_t *filter,
+                       const char *bind, const crm_call_t *call)
 {
     const char *condition = *bind == 't' ? filter->sql : filter->sql_false;
 
@@ -55,15 +57,15 @@ static void add_tags(crm_sql_t *sql, const char *collation, const char *bind,
     crm_sql_bind(sql, bind, "text[]");
 }
 
-void crm_filter_tags(crm_sql_t *sql, const crm_filter_t *filter,
-                     const char *bind, const crm_call_t *call)
+static void by_tags(crm_sql_t *sql, const crm_filter_t *filter,
+                    const char *bind, const crm_call_t *call)
 {
     (void)filter;
     add_tags(sql, "", bind, call);
 }
 
-void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
-                               const char *bind, const crm_call_t *call)
+static void by_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
+                              const char *bind, const crm_call_t *call)
 {
     (void)filter;
     add_tags(sql, UNINDEXED, bind, call);
@@ -72,8 +74,8 @@ void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
 /* The keys are hashes: the tags themselves are compared, too. The keys of BIND
  * are in a subquery so that they are computed once. Citus would run it on its
  * own: it computes them before it sends the statement. */
-void crm_filter_tags_scoped(crm_sql_t *sql, const crm_filter_t *filter,
-                            const char *bind, const crm_call_t *call)
+static void by_tags_scoped(crm_sql_t *sql, const crm_filter_t *filter,
+                           const char *bind, const crm_call_t *call)
 {
     (void)filter;
     crm_sql_adds(sql, " AND t.tag_keys", tags_operator(call), NULL);
@@ -84,8 +86,8 @@ void crm_filter_tags_scoped(crm_sql_t *sql, const crm_filter_t *filter,
     add_tags(sql, UNINDEXED, bind, call);
 }
 
-int crm_filter_tags_indexed(const crm_filter_t *filter, const char *bind,
-                            apr_pool_t *pool)
+static int tags_indexed(const crm_filter_t *filter, const char *bind,
+                        apr_pool_t *pool)
 {
     (void)filter;
     (void)pool;
@@ -226,8 +228,8 @@ static void add_search(crm_sql_t *sql, const crm_filter_t *filter,
     crm_sql_add(sql, ")");
 }
 
-int crm_filter_search_indexed(const crm_filter_t *filter, const char *bind,
-                              apr_pool_t *pool)
+static int search_indexed(const crm_filter_t *filter, const char *bind,
+                          apr_pool_t *pool)
 {
     digits_t digits = read_digits(filter, bind, pool);
     const char *shortest = digits.international ? digits.international
@@ -236,16 +238,43 @@ int crm_filter_search_indexed(const crm_filter_t *filter, const char *bind,
     return has_trigram(bind) && (!shortest || has_trigram(shortest));
 }
 
-void crm_filter_search(crm_sql_t *sql, const crm_filter_t *filter,
-                       const char *bind, const crm_call_t *call)
+static void by_search(crm_sql_t *sql, const crm_filter_t *filter,
+                      const char *bind, const crm_call_t *call)
 {
-    int indexed = crm_filter_search_indexed(filter, bind, call->pool);
+    int indexed = search_indexed(filter, bind, call->pool);
 
     add_search(sql, filter, bind, indexed ? "" : UNINDEXED, call->pool);
 }
 
-void crm_filter_search_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
-                                 const char *bind, const crm_call_t *call)
+static void by_search_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
+                                const char *bind, const crm_call_t *call)
 {
     add_search(sql, filter, bind, UNINDEXED, call->pool);
+}
+
+/* By crm_filter_by_t. */
+static const crm_predicate_t functions[] = {
+    [CRM_BY_NOTHING] = {.add = NULL},
+    [CRM_BY_VALUE] = {.add = by_bind},
+    [CRM_BY_BOOLEAN] = {.add = by_boolean},
+    [CRM_BY_SEARCH] = {.add = by_search, .add_unindexed = by_search_unindexed,
+                       .indexed = search_indexed},
+    [CRM_BY_SCAN] = {.add = by_search},
+    [CRM_BY_TAGS] = {.add = by_tags, .add_unindexed = by_tags_unindexed,
+                     .add_scoped = by_tags_scoped, .indexed = tags_indexed},
+    [CRM_BY_MEMBER] = {.add = crm_filter_member,
+                       .add_unindexed = crm_filter_member,
+                       .add_scoped = crm_filter_member_scoped},
+    [CRM_BY_ADDRESS] = {.add = crm_filter_address},
+};
+
+const crm_predicate_t *crm_filter_functions(const crm_filter_t *filter)
+{
+    return &functions[filter->by];
+}
+
+void crm_filter_add(crm_sql_t *sql, const crm_filter_t *filter,
+                    const char *bind, const crm_call_t *call)
+{
+    functions[filter->by].add(sql, filter, bind, call);
 }

@@ -3,62 +3,35 @@
 #ifndef CRM_FILTER_H
 #define CRM_FILTER_H
 
+#include "crm_call.h"
 #include "crm_resource.h"
 #include "crm_sql.h"
-#include "crm_type_list.h"
 
-/* The filter by ids (contract 13.5). */
-#define CRM_FILTER_IDS \
-    {.field = {.name = "ids", .example = "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64", \
-               .type = &crm_type_ids, \
-               .doc = "comma-separated, up to 100; others are left out " \
-                      "(extension)"}, \
-     .add = crm_filter_bind, \
-     .sql = "t.id = ANY (?)", \
-     .by_key = 1}
+/* Add " AND ..." to SQL: FILTER's condition for BIND, its value in CALL. */
+typedef void crm_filter_add_t(crm_sql_t *sql, const crm_filter_t *filter,
+                              const char *bind, const crm_call_t *call);
 
-/* The filters by the time at which rows were made, which is in COLUMN. */
-#define CRM_FILTER_CREATED(column) \
-    {.field = {.name = "created_after", .type = &crm_type_time, \
-               .doc = "inclusive"}, \
-     .add = crm_filter_bind, \
-     .sql = column " >= ?"}, \
-    {.field = {.name = "created_before", .type = &crm_type_time, \
-               .doc = "inclusive"}, \
-     .add = crm_filter_bind, \
-     .sql = column " <= ?"}
+/* The functions of a kind of filters. */
+typedef struct crm_predicate_t {
+    crm_filter_add_t *add;      /* NULL: the parameter only modifies others */
+    /* The same predicate, written so that the GIN index is not used. NULL:
+     * ADD's predicate does not use a GIN index. */
+    crm_filter_add_t *add_unindexed;
+    /* The same predicate for an index whose keys have the workspace in them, so
+     * that it reads no list of all rows of the workspace. NULL: there is no
+     * such index. See crm_list_matches(). */
+    crm_filter_add_t *add_scoped;
+    /* Return whether ADD's predicate for BIND uses the GIN index. NULL: it
+     * does, if there is ADD_UNINDEXED. */
+    int (*indexed)(const crm_filter_t *filter, const char *bind,
+                   apr_pool_t *pool);
+} crm_predicate_t;
 
-/* The filters by updated_at (contract 13.3). */
-#define CRM_FILTER_UPDATED \
-    {.field = {.name = "updated_after", .type = &crm_type_time, \
-               .doc = "inclusive"}, \
-     .add = crm_filter_bind, \
-     .sql = "t.updated_at >= ?", .sql_by_time = "c.updated_at >= ?"}, \
-    {.field = {.name = "updated_before", .type = &crm_type_time, \
-               .doc = "inclusive"}, \
-     .add = crm_filter_bind, \
-     .sql = "t.updated_at <= ?", .sql_by_time = "c.updated_at <= ?"}
+/* Return the functions of FILTER's kind. */
+const crm_predicate_t *crm_filter_functions(const crm_filter_t *filter);
 
-/* Implementations of crm_filter_t.add, add_unindexed and add_scoped. */
-void crm_filter_bind(crm_sql_t *sql, const crm_filter_t *filter,
-                     const char *bind, const crm_call_t *call);
-void crm_filter_boolean(crm_sql_t *sql, const crm_filter_t *filter,
-                        const char *bind, const crm_call_t *call);
-void crm_filter_search(crm_sql_t *sql, const crm_filter_t *filter,
-                       const char *bind, const crm_call_t *call);
-void crm_filter_search_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
-                                 const char *bind, const crm_call_t *call);
-void crm_filter_tags(crm_sql_t *sql, const crm_filter_t *filter,
-                     const char *bind, const crm_call_t *call);
-void crm_filter_tags_unindexed(crm_sql_t *sql, const crm_filter_t *filter,
-                               const char *bind, const crm_call_t *call);
-void crm_filter_tags_scoped(crm_sql_t *sql, const crm_filter_t *filter,
-                            const char *bind, const crm_call_t *call);
-
-/* Implementations of crm_filter_t.indexed. */
-int crm_filter_search_indexed(const crm_filter_t *filter, const char *bind,
-                              apr_pool_t *pool);
-int crm_filter_tags_indexed(const crm_filter_t *filter, const char *bind,
-                            apr_pool_t *pool);
+/* Add the condition of FILTER, which has one. */
+void crm_filter_add(crm_sql_t *sql, const crm_filter_t *filter,
+                    const char *bind, const crm_call_t *call);
 
 #endif /* CRM_FILTER_H */

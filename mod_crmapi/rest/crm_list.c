@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_filter.h"
 #include "crm_params.h"
 
 /* Return the column that refers to the parent. */
@@ -44,7 +45,8 @@ static int times_suffice(const crm_call_t *call)
         return 0;
     }
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
-        if (param->given && param->filter->add && !param->filter->sql_by_time) {
+        if (param->given && param->filter->by != CRM_BY_NOTHING
+            && !param->filter->sql_by_time) {
             return 0;
         }
     }
@@ -89,7 +91,7 @@ static void add_table(crm_sql_t *sql, const crm_call_t *call,
     }
     crm_sql_adds(sql, "(SELECT * FROM crmapi.", name,
                  " t WHERE t.workspace_id = $1::uuid", NULL);
-    key->filter->add(sql, key->filter, key->bind, call);
+    crm_filter_add(sql, key->filter, key->bind, call);
     crm_sql_add(sql, " OFFSET 0) t");
 }
 
@@ -129,21 +131,22 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int times,
     }
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         const crm_filter_t *filter = param->filter;
+        const crm_predicate_t *functions = crm_filter_functions(filter);
 
         if (param == key || (times && filter->sql_by_time)) {
             continue;
         }
         if (scoped && crm_list_is_indexed(param, call)) {
-            filter->add_scoped(sql, filter, param->bind, call);
+            functions->add_scoped(sql, filter, param->bind, call);
         }
-        else if (param->given && unindexed && filter->add_unindexed) {
-            filter->add_unindexed(sql, filter, param->bind, call);
+        else if (param->given && unindexed && functions->add_unindexed) {
+            functions->add_unindexed(sql, filter, param->bind, call);
         }
-        else if (param->given && filter->add) {
-            filter->add(sql, filter, param->bind, call);
+        else if (param->given && functions->add) {
+            functions->add(sql, filter, param->bind, call);
         }
         else if (filter->absent_is_false) {
-            filter->add(sql, filter, "f", call);
+            functions->add(sql, filter, "f", call);
         }
     }
 }
@@ -225,11 +228,11 @@ void crm_list_keys(crm_sql_t *sql, const crm_call_t *call,
 
 int crm_list_is_indexed(const crm_param_t *param, const crm_call_t *call)
 {
-    const crm_filter_t *filter = param->filter;
+    const crm_predicate_t *functions = crm_filter_functions(param->filter);
 
-    return param->given && filter->add_unindexed
-           && (!filter->indexed
-               || filter->indexed(filter, param->bind, call->pool));
+    return param->given && functions->add_unindexed
+           && (!functions->indexed
+               || functions->indexed(param->filter, param->bind, call->pool));
 }
 
 /* Return whether all filters of CALL that have an index for their content have one
@@ -245,7 +248,7 @@ static int is_scoped(const crm_call_t *call)
     }
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         if (crm_list_is_indexed(param, call)) {
-            if (!param->filter->add_scoped) {
+            if (!crm_filter_functions(param->filter)->add_scoped) {
                 return 0;
             }
             found = 1;
@@ -271,7 +274,8 @@ void crm_list_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n)
 int crm_list_is_by_content(const crm_call_t *call)
 {
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
-        if (param->given && param->filter->add_unindexed) {
+        if (param->given
+            && crm_filter_functions(param->filter)->add_unindexed) {
             return 1;
         }
     }

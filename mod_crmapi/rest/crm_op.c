@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_body.h"
+#include "crm_filter.h"
 #include "crm_params.h"
 #include "crm_rest.h"
 #include "crm_type_list.h"
@@ -136,8 +137,8 @@ static int add_where(crm_sql_t *sql, crm_call_t *call,
     }
     for (crm_param_t *param = crm_rest(call)->params; param && param->filter;
          param++) {
-        if (param->given && param->filter->add) {
-            param->filter->add(sql, param->filter, param->bind, call);
+        if (param->given && param->filter->by != CRM_BY_NOTHING) {
+            crm_filter_add(sql, param->filter, param->bind, call);
         }
     }
     crm_sql_add(sql, " AND ");

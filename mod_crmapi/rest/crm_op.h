@@ -5,6 +5,7 @@
 
 #include "apr_tables.h"
 
+#include "crm_call.h"
 #include "crm_resource.h"
 
 /* Each a crm_handler_t: serve an operation of this kind. */

@@ -3,6 +3,7 @@
 #ifndef CRM_OP_LIST_H
 #define CRM_OP_LIST_H
 
+#include "crm_call.h"
 #include "crm_resource.h"
 
 /* A crm_handler_t: serve a list. */

@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_filter.h"
 #include "crm_list.h"
 #include "crm_list_walk.h"
 #include "crm_params.h"
@@ -145,7 +146,7 @@ static void make_page(crm_sql_t *sql, crm_call_t *call, const char *upto)
                  NULL);
     for (const crm_param_t *param = rest->params; param->filter; param++) {
         if (param->given) {
-            param->filter->add(sql, param->filter, param->bind, call);
+            crm_filter_add(sql, param->filter, param->bind, call);
         }
     }
     crm_sql_add(sql, " ORDER BY t.id LIMIT " CRM_LIST_TEXT(CRM_LIST_PAGE)

@@ -3,6 +3,7 @@
 #ifndef CRM_OP_LOG_H
 #define CRM_OP_LOG_H
 
+#include "crm_call.h"
 #include "crm_resource.h"
 
 /* The value of the parameter "cursor" that names the end of a log. */

@@ -147,6 +147,11 @@ static const char *value_check(const crm_query_param_t *param, int again)
            : again ? "is given more than once" : NULL;
 }
 
+static int is_search(const crm_filter_t *filter)
+{
+    return filter->by == CRM_BY_SEARCH || filter->by == CRM_BY_SCAN;
+}
+
 /* Read TEXT into PARAM. The text of a search is trimmed (contract 7.8). Empty
  * text means no filter for search and tags and is refused for others (contract
  * 7.3). */
@@ -156,15 +161,14 @@ static const char *set_filter(crm_param_t *param, const char *text,
     const crm_field_t *field = &param->filter->field;
     const char *rule;
 
-    if (param->filter->add == crm_filter_search) {
+    if (is_search(param->filter)) {
         apr_size_t len = strlen(text);
 
         crm_text_trim_blanks(&text, &len);
         text = apr_pstrmemdup(pool, text, len);
     }
     if (!*text) {
-        return param->filter->add == crm_filter_search
-               || param->filter->add == crm_filter_tags
+        return is_search(param->filter) || param->filter->by == CRM_BY_TAGS
                ? NULL : "must not be empty";
     }
     rule = field->type->parse_query(&param->bind, field, text, pool);

@@ -4,6 +4,7 @@
 #define CRM_PARAMS_H
 
 #include "crm_error.h"
+#include "crm_call.h"
 #include "crm_resource.h"
 
 /* The value of a filter's query parameter. */

@@ -6,44 +6,41 @@
 
 #include "crm_deprecation.h"
 #include "crm_kind.h"
-#include "crm_sql.h"
 #include "crm_type.h"
 
 typedef struct crm_resource_t crm_resource_t;
 typedef struct crm_operation_t crm_operation_t;
 typedef struct crm_filter_t crm_filter_t;
-typedef struct crm_call_t crm_call_t;
+
+/* What a filter selects rows by. */
+typedef enum crm_filter_by_t {
+    CRM_BY_NOTHING,             /* it only modifies others */
+    CRM_BY_VALUE,               /* SQL has a '?' for the value */
+    CRM_BY_BOOLEAN,
+    CRM_BY_SEARCH,              /* a text, by a GIN index */
+    CRM_BY_SCAN,                /* a text, without an index */
+    CRM_BY_TAGS,
+    CRM_BY_MEMBER,              /* a member of custom_fields */
+    CRM_BY_ADDRESS              /* any of a row's addresses */
+} crm_filter_by_t;
 
 /* A query parameter of an operation. FIELD gives its name, type, values and
  * limits. With CRM_F_REQUIRED the parameter is required (contract 7.8). */
 struct crm_filter_t {
     crm_field_t field;
-    /* Add " AND ..." to SQL, the condition for BIND, the parameter's value in
-     * CALL. NULL: the parameter only modifies others. */
-    void (*add)(crm_sql_t *sql, const crm_filter_t *filter, const char *bind,
-                const crm_call_t *call);
-    /* The same predicate, written so that the GIN index is not used. NULL:
-     * ADD's predicate does not use a GIN index. */
-    void (*add_unindexed)(crm_sql_t *sql, const crm_filter_t *filter,
-                          const char *bind, const crm_call_t *call);
-    /* For ADD. By default: a condition with '?' for the bind. Booleans: the
-     * conditions for true and for false ("": none). Searches: the column, and
-     * that of the digits of phone numbers with its table, or NULL. */
+    crm_filter_by_t by;
+    /* By default: a condition with '?' for the bind. Booleans: the conditions
+     * for true and for false ("": none). Searches: the column, and that of the
+     * digits of phone numbers with its table, or NULL. Addresses: the key of
+     * '?', the column with that of the primary one, and all over e. */
     const char *sql;
     const char *sql_false;
     const char *digits;         /* without an alias */
     const char *digits_table;
+    const char *column;         /* without an alias */
+    const char *keys;
     int absent_is_false;        /* a boolean defaults to false */
     int counted;                /* crmapi.counter has totals by this filter */
-    /* Return whether ADD's predicate for BIND uses the GIN index. NULL: it
-     * does, if there is ADD_UNINDEXED. */
-    int (*indexed)(const crm_filter_t *filter, const char *bind,
-                   apr_pool_t *pool);
-    /* The same predicate for an index whose keys have the workspace in them, so
-     * that it reads no list of all rows of the workspace. NULL: there is no
-     * such index. See crm_list_matches(). */
-    void (*add_scoped)(crm_sql_t *sql, const crm_filter_t *filter,
-                       const char *bind, const crm_call_t *call);
     int by_key;                 /* it names few rows by the primary key: they
                                    are read first, and other filters apply to
                                    them */

@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
+#include "crm_db.h"
 #include "crm_shape.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"

@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_db.h"
 #include "crm_value.h"
 #include "crmapid_link.h"
 #include "crmapid_mark.h"

@@ -9,6 +9,7 @@
 #include "apr_base64.h"
 #include "apr_strings.h"
 
+#include "crm_db.h"
 #include "crm_json.h"
 #include "crm_email.h"
 #include "crm_phone.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "crm_channel.h"
+#include "crm_db.h"
 #include "crm_json.h"
 #include "crm_resources.h"
 #include "crmapid_generate.h"

@@ -9,6 +9,7 @@
 
 #include "crm_address_kind.h"
 #include "crm_buf.h"
+#include "crm_db.h"
 #include "crm_time.h"
 #include "crm_trace.h"
 #include "event.h"

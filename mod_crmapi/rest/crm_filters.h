@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_filters.h: filters that several resources have */
+#ifndef CRM_FILTERS_H
+#define CRM_FILTERS_H
+
+#include "crm_resource.h"
+#include "crm_type_list.h"
+#include "crm_type_member.h"
+
+/* The filter by ids (contract 13.5). */
+#define CRM_FILTER_IDS \
+    {.field = {.name = "ids", .example = "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64", \
+               .type = &crm_type_ids, \
+               .doc = "comma-separated, up to 100; others are left out " \
+                      "(extension)"}, \
+     .by = CRM_BY_VALUE, \
+     .sql = "t.id = ANY (?)", \
+     .by_key = 1}
+
+/* The filters by the time at which rows were made, which is in COLUMN. */
+#define CRM_FILTER_CREATED(column) \
+    {.field = {.name = "created_after", .type = &crm_type_time, \
+               .doc = "inclusive"}, \
+     .by = CRM_BY_VALUE, \
+     .sql = column " >= ?"}, \
+    {.field = {.name = "created_before", .type = &crm_type_time, \
+               .doc = "inclusive"}, \
+     .by = CRM_BY_VALUE, \
+     .sql = column " <= ?"}
+
+/* The filters by updated_at (contract 13.3). */
+#define CRM_FILTER_UPDATED \
+    {.field = {.name = "updated_after", .type = &crm_type_time, \
+               .doc = "inclusive"}, \
+     .by = CRM_BY_VALUE, \
+     .sql = "t.updated_at >= ?", .sql_by_time = "c.updated_at >= ?"}, \
+    {.field = {.name = "updated_before", .type = &crm_type_time, \
+               .doc = "inclusive"}, \
+     .by = CRM_BY_VALUE, \
+     .sql = "t.updated_at <= ?", .sql_by_time = "c.updated_at <= ?"}
+
+/* The filter by a member of custom_fields. */
+#define CRM_FILTER_MEMBER \
+    {.field = {.name = "custom_fields.NAME", .example = "pro", \
+               .type = &crm_type_member, \
+               .doc = "rows whose custom field NAME is this text, number, " \
+                      "boolean or null. NAME stands for a name of at most 100 " \
+                      "characters, whatever they are; up to 10 different ones " \
+                      "may be sent"}, \
+     .by = CRM_BY_MEMBER, \
+     .members = "custom_fields."}
+
+#endif /* CRM_FILTERS_H */
