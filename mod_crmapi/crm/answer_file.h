@@ -5,9 +5,6 @@
 
 #include "crm_type.h"
 
-/* The largest body with attachments: 10 MiB in base64, and the other fields. */
-#define CRM_ANSWER_BODY_MAX (15 * 1024 * 1024)
-
 /* Read LIST, the member "attachments" of a body (NULL: absent or null). Set *FILES_P,
  * in INPUT's pool, to the JSON that crmapi.message_answer() stores, with new ids, and
  * *SHOWN_P to what a message's metadata has, which the caller owns. Both are NULL if

@@ -7,7 +7,6 @@
 #include "crm_op.h"
 #include "crm_op_apply.h"
 #include "crm_operations.h"
-#include "crm_resources.h"
 #include "crm_rest.h"
 
 static const crm_field_t from_field = {
@@ -80,26 +79,3 @@ crm_error_t *crm_contact_merge(crm_call_t *call)
     }
     return crm_op_apply(call, &apply, from, error);
 }
-
-/* ---- what is left of the other contact ----------------------------------- */
-
-static const crm_field_t fields[] = {
-    {.name = "id", .type = &crm_type_uuid},
-    {.name = "merged_into", .type = &crm_type_uuid,
-     .doc = "the contact that has all of it"},
-    {.name = "merged_at", .type = &crm_type_time},
-    {.name = NULL}
-};
-
-/* Events show it, no operation does. */
-static const crm_operation_t operations[] = {
-    {.id = NULL}
-};
-
-const crm_resource_t crm_resource_contact_merged = {
-    .name = "contact_merged", .title = "ContactMerged", .tag = "Contacts",
-    .doc = "A contact that was merged into another one.",
-    .fields = fields,
-    .operations = operations,
-    .no_import = 1,
-};

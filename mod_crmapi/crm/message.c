@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message.c: messages of conversations (specification: Message) */
-#include "answer_file.h"
 #include "crm_filters.h"
 #include "crm_resources.h"
 #include "crm_type_list.h"
+
+/* The largest answer with attachments: 10 MiB in base64, and the other fields. */
+#define ANSWER_BODY_MAX (15 * 1024 * 1024)
 
 /* The HTML of message t, as SHOWN of its row h. */
 #define HTML(shown) \
@@ -113,7 +115,7 @@ static const crm_operation_t operations[] = {
      .kind = CRM_OP_MESSAGE_ANSWER,
      .parent = "conversation",
      .location = 1,
-     .max_body = CRM_ANSWER_BODY_MAX,
+     .max_body = ANSWER_BODY_MAX,
      .body_schema = "MessageInput",
      .statuses = {409},
      .example = "{'content':'Yes, we are open on Saturday.'}",

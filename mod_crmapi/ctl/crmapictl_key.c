@@ -106,7 +106,7 @@ static crm_error_t *get_expires(const char **value_p, ctl_t *ctl)
 static crm_error_t *get_networks(const char **value_p, ctl_t *ctl)
 {
     const char *given = ctl->options[CTL_ADDRESS];
-    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
+    crm_network_t networks[CRM_NETWORKS_MAX];
     char *text;
 
     *value_p = given && !strcmp(given, "any") ? "" : given;
@@ -123,7 +123,7 @@ static crm_error_t *get_networks(const char **value_p, ctl_t *ctl)
         || crm_networks_parse(networks, text) < 1) {
         return ctl_misuse(ctl, "--address must be any, or up to %d addresses or"
                           " networks like 203.0.113.0/24,2001:db8::/32",
-                          CRM_LIMIT_NETWORKS_MAX);
+                          CRM_NETWORKS_MAX);
     }
     return NULL;
 }

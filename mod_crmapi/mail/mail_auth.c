@@ -369,7 +369,7 @@ static int confirms(const char *note, const char *ids, apr_pool_t *pool)
 {
     static const char local[] = "127.0.0.0/8 10.0.0.0/8 172.16.0.0/12"
                                 " 192.168.0.0/16 ::1/128 fc00::/7";
-    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
+    crm_network_t networks[CRM_NETWORKS_MAX];
     const char *name = note + strspn(note, BLANKS);
     const char *address = strchr(note, '[');
 

@@ -9,7 +9,7 @@
 
 #include "crm_buf.h"
 #include "crm_db.h"
-#include "crm_rest.h"
+#include "crm_resource.h"
 #include "mail_display.h"
 
 /* Bytes of a piece, as crmapi.piece limits them. */

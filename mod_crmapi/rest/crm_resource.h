@@ -8,6 +8,9 @@
 #include "crm_kind.h"
 #include "crm_type.h"
 
+/* The base path of the API. */
+#define CRM_API_BASE "/api/v1"
+
 typedef struct crm_resource_t crm_resource_t;
 typedef struct crm_operation_t crm_operation_t;
 typedef struct crm_filter_t crm_filter_t;

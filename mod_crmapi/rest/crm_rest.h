@@ -10,9 +10,6 @@
 #include "crm_idempotency.h"
 #include "crm_params.h"
 
-/* The base path of the API. */
-#define CRM_API_BASE "/api/v1"
-
 /* The state of a call to an operation. */
 typedef struct crm_rest_t {
     const crm_endpoint_t *endpoint;

@@ -59,7 +59,7 @@ static crm_error_t *read_key(unsigned char hash[CRM_KEY_HASH_LEN],
 /* Return whether CALL's key may be used from CALL's address (contract 14.5). */
 static int permits_address(const crm_call_t *call)
 {
-    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
+    crm_network_t networks[CRM_NETWORKS_MAX];
     int count;
 
     if (!call->key.networks) {

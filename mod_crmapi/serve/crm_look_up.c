@@ -55,7 +55,7 @@ static void copy_number(apr_uint32_t *number, const PGresult *result,
 
 crm_error_t *crm_look_up_remember(crm_call_t *call, const PGresult *result)
 {
-    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
+    crm_network_t networks[CRM_NETWORKS_MAX];
     crm_limit_key_t *key = &call->key;
 
     copy(key->key_id, sizeof(key->key_id), result, 0);

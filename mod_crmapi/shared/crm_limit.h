@@ -4,6 +4,7 @@
 #define CRM_LIMIT_H
 
 #include "crm_error.h"
+#include "crm_network.h"
 
 /* The length of the window, in microseconds (contract 4.1). */
 #define CRM_LIMIT_WINDOW_US APR_INT64_C(60000000)
@@ -16,9 +17,6 @@
  * the highest CrmApiAddressLimit: that of a /48 for polls. */
 #define CRM_LIMIT_KEYS_MAX (1U << 24)
 #define CRM_LIMIT_RING_MAX (1U << 25)
-
-/* The maximum number of networks of a key. */
-#define CRM_LIMIT_NETWORKS_MAX 32
 
 /* A block of shared memory for any number of processes and threads, mapped at
  * any address. It is never destroyed, only unmapped. Killing a process at any
@@ -44,13 +42,6 @@ typedef struct crm_limit_config_t {
      * replaces the least recently used key of a sample (1). */
     int evict;
 } crm_limit_config_t;
-
-/* Addresses with the same first BITS bits. */
-typedef struct crm_limit_network_t {
-    unsigned char address[16];  /* IPv4: in its first 4 bytes */
-    unsigned char v6;
-    unsigned char bits;         /* 0..32, or 0..128 if V6 */
-} crm_limit_network_t;
 
 /* The properties of a key. Texts end with a NUL. The members before TERMS never
  * change. If one of those after it changes, the database changes TERMS. */

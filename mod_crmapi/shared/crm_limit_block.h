@@ -117,7 +117,7 @@ typedef struct crm_slot_t {
 
 typedef union crm_piece_t {
     apr_uint32_t times[CRM_PIECE_TIMES];
-    crm_limit_network_t networks[CRM_PIECE_NETWORKS];
+    crm_network_t networks[CRM_PIECE_NETWORKS];
     char line[CRM_LINE];
 } crm_piece_t;
 

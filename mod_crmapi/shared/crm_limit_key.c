@@ -365,7 +365,7 @@ static int key_renew(crm_limit_t *block, const crm_limit_key_t *key,
 }
 
 int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key,
-                  const crm_limit_network_t *networks)
+                  const crm_network_t *networks)
 {
     apr_uint32_t pieces = 0;
     int added;
@@ -458,7 +458,7 @@ static void slot_inherit(crm_limit_t *block, apr_uint32_t to,
 }
 
 /* Copy the networks of SLOT of BLOCK to NETWORKS. */
-static void networks_copy(crm_limit_network_t *networks, crm_limit_t *block,
+static void networks_copy(crm_network_t *networks, crm_limit_t *block,
                           const crm_slot_t *slot)
 {
     apr_uint32_t piece = slot->networks;
@@ -475,7 +475,7 @@ static void networks_copy(crm_limit_network_t *networks, crm_limit_t *block,
     }
 }
 
-int crm_limit_networks(crm_limit_network_t *networks, crm_limit_t *block,
+int crm_limit_networks(crm_network_t *networks, crm_limit_t *block,
                        const unsigned char hash[32], apr_uint32_t realm)
 {
     crm_bucket_t *bucket = crm_bucket_of(block, hash, realm);
@@ -527,7 +527,7 @@ static int key_inherit(crm_limit_t *block, crm_limit_t *old,
 {
     const crm_slot_t *slot = crm_slot_at(old, number);
     const crm_limit_key_t *key = &slot->key;
-    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
+    crm_network_t networks[CRM_NETWORKS_MAX];
     const crm_bucket_t *bucket;
 
     if (crm_limit_clock() - slot->used >= CRM_LIMIT_WINDOW_US) {

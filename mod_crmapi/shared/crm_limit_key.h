@@ -15,7 +15,7 @@
  * it: all slots were used in the last 60 s (contract 4.5) and eviction is
  * off. */
 int crm_limit_add(crm_limit_t *block, const crm_limit_key_t *key,
-                  const crm_limit_network_t *networks);
+                  const crm_network_t *networks);
 
 /* Let the ring for requests of CLASS by the key of HASH in REALM grow, up to
  * what LIMIT needs. Return 0 if BLOCK has no memory left (contract 4.5). For
@@ -25,8 +25,8 @@ int crm_limit_grow(crm_limit_t *block, const unsigned char hash[32],
                    apr_uint32_t limit);
 
 /* Copy the networks of the key of HASH in REALM to NETWORKS, which has room for
- * CRM_LIMIT_NETWORKS_MAX. Return their number, or -1 if the key is unknown. */
-int crm_limit_networks(crm_limit_network_t *networks, crm_limit_t *block,
+ * CRM_NETWORKS_MAX. Return their number, or -1 if the key is unknown. */
+int crm_limit_networks(crm_network_t *networks, crm_limit_t *block,
                        const unsigned char hash[32], apr_uint32_t realm);
 
 /* Return whether the caller should query the database about the key of HASH in

@@ -191,7 +191,7 @@ void crm_ring_free(crm_limit_t *block, apr_uint32_t piece)
 }
 
 int crm_ring_networks(apr_uint32_t *piece_p, crm_limit_t *block,
-                      const crm_limit_network_t *networks, int count)
+                      const crm_network_t *networks, int count)
 {
     apr_uint32_t list = 0;
 

@@ -106,7 +106,7 @@ void crm_ring_release(crm_limit_t *block, crm_slot_t *slot);
 /* Store the COUNT networks of NETWORKS in pieces and set *PIECE_P to the first.
  * Return 0 if there is not enough memory. */
 int crm_ring_networks(apr_uint32_t *piece_p, crm_limit_t *block,
-                      const crm_limit_network_t *networks, int count);
+                      const crm_network_t *networks, int count);
 
 /* Free the chain of pieces from PIECE on, 0 for none. */
 void crm_ring_free(crm_limit_t *block, apr_uint32_t piece);

@@ -605,15 +605,15 @@ END_TEST
 /* Networks take pieces, too, and come back as they were. */
 START_TEST(contract_14_5_a_key_keeps_its_networks)
 {
-    crm_limit_network_t networks[CRM_LIMIT_NETWORKS_MAX];
-    crm_limit_network_t out[CRM_LIMIT_NETWORKS_MAX];
+    crm_network_t networks[CRM_NETWORKS_MAX];
+    crm_network_t out[CRM_NETWORKS_MAX];
     crm_limit_key_t key = key_of(1, 0);
 
-    for (int i = 0; i < CRM_LIMIT_NETWORKS_MAX; i++) {
+    for (int i = 0; i < CRM_NETWORKS_MAX; i++) {
         memset(&networks[i], i + 1, sizeof(networks[i]));
     }
     ck_assert_int_eq(crm_limit_networks(out, block, key.hash, 0), -1);
-    for (int count = 0; count <= CRM_LIMIT_NETWORKS_MAX; count++) {
+    for (int count = 0; count <= CRM_NETWORKS_MAX; count++) {
         key.networks = (unsigned char)count;
         ck_assert_int_eq(crm_limit_add(block, &key, networks),
                          CRM_LIMIT_ADDED);
@@ -623,7 +623,7 @@ START_TEST(contract_14_5_a_key_keeps_its_networks)
     }
     ck_assert_int_eq(renew_block(4, READS, WRITES), 0);
     ck_assert_int_eq(crm_limit_networks(out, block, key.hash, 0),
-                     CRM_LIMIT_NETWORKS_MAX);
+                     CRM_NETWORKS_MAX);
     ck_assert_mem_eq(out, networks, sizeof(out));
     forget(1);
 }

@@ -30,7 +30,7 @@ apr_size_t crm_network_address(unsigned char net[16], const char *address)
 
 /* Set *NETWORK from the LEN bytes at TEXT. Return 0 if they are not a
  * network. */
-static int parse(crm_limit_network_t *network, const char *text,
+static int parse(crm_network_t *network, const char *text,
                  apr_size_t len)
 {
     char copy[64], *slash;
@@ -64,14 +64,14 @@ static int parse(crm_limit_network_t *network, const char *text,
     return 1;
 }
 
-int crm_networks_parse(crm_limit_network_t *networks, const char *text)
+int crm_networks_parse(crm_network_t *networks, const char *text)
 {
     int count = 0;
 
     for (text += strspn(text, " "); *text; text += strspn(text, " ")) {
         apr_size_t len = strcspn(text, " ");
 
-        if (count == CRM_LIMIT_NETWORKS_MAX
+        if (count == CRM_NETWORKS_MAX
             || !parse(&networks[count], text, len)) {
             return -1;
         }
@@ -82,7 +82,7 @@ int crm_networks_parse(crm_limit_network_t *networks, const char *text)
 }
 
 /* Return whether the address NET, of the same version, is in NETWORK. */
-static int has(const crm_limit_network_t *network, const unsigned char *net)
+static int has(const crm_network_t *network, const unsigned char *net)
 {
     apr_size_t bytes = network->bits / 8;
     int rest = network->bits % 8;
@@ -92,7 +92,7 @@ static int has(const crm_limit_network_t *network, const unsigned char *net)
                         == 0);
 }
 
-int crm_networks_have(const crm_limit_network_t *networks, int count,
+int crm_networks_have(const crm_network_t *networks, int count,
                       const char *address)
 {
     unsigned char net[16];
