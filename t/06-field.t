@@ -57,7 +57,7 @@ must("cp", "-aL", $source, "$copy/src");
 must("cp", "-a", $CrmTest::BUILD{DIR}, "$copy/build");
 my $migration = sprintf "schema/%04d-nickname.sql", $next;
 my %PLACE = (
-    table => ["81-specification", change("mod_crmapi/crm/contact.c", sub {
+    table => ["81-specification", change("mod_crmapi/model/contact.c", sub {
         s/(?=^ +\{\.name = "lead_source")/    {.name = "nickname", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},\n/m })],
     column => ["31-contacts", change($migration, sub {

@@ -15,7 +15,7 @@ typedef crm_error_t *(*crm_import_end_t)(void *baton);
 
 /* Import the lines of IN into the workspace WORKSPACE_ID over CONN in one
  * transaction and set *COUNT_P to their number. PROGRESS (may be NULL) is
- * called with BATON every 1,000 lines, END at the end of the transaction. crm_endpoint_init() must have been
+ * called with BATON every 1,000 lines, END at the end of the transaction. crm_shape_init() must have been
  * called. The memory used does not depend on the number of lines. Errors:
  * CRM_E_VALIDATION with the message "line N: FIELD: RULE", and those of the
  * database. Then nothing is imported. */

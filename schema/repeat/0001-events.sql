@@ -2,7 +2,7 @@
 -- 0001-events.sql: the fields of a row that an event has
 --
 -- crmapictl runs the files of this folder at the end of each migrate. It says which
--- fields the API shows of a resource (mod_crmapi/crm/), and of this the functions of
+-- fields the API shows of a resource (mod_crmapi/model/), and of this the functions of
 -- events are made. So an event has a new field as soon as the table has its column.
 
 -- step: transaction: a function <table>_fields for each resource that has events
