@@ -88,6 +88,25 @@ subtest "a function is declared in the header of its source" => sub {
     }
 };
 
+# Whoever links a table of a resource must not link what serves it.
+subtest "crmapid and crmapictl have nothing of the engine" => sub {
+    my %engine;
+    for my $folder (qw(shared serve rest crm)) {
+        my @symbols = `nm --defined-only $CrmTest::BUILD{DIR}/.libs/libcrm_$folder.a`
+            =~ /^[0-9a-f]+ [TDRB] (\w+)$/mg;
+        cmp_ok(scalar @symbols, ">", 5, "$folder/ has symbols");
+        $engine{$_} = "$folder/" for @symbols;
+    }
+    for my $program (qw(crmapid crmapictl)) {
+        my @has = `nm --defined-only $CrmTest::BUILD{DIR}/$program`
+            =~ /^[0-9a-f]+ \w (\w+)$/mg;
+        ok((grep { $_ eq "crm_resource_contact" } @has),
+            "$program has the table of contacts");
+        is(join(" ", map { "$engine{$_}$_" } grep { $engine{$_} } @has), "",
+            "$program has nothing of the engine");
+    }
+};
+
 subtest "mod_crmapi/README has all folders" => sub {
     my ($table) = read_file("mod_crmapi/README")
         =~ /^    folder +uses$(.*?)^$/ms;
