@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 05-sequences.t: the states of sequences and enrollments, and their jobs
+# 05-sequences.t: the states of sequences and enrollments, their jobs, and channels
 # plain build only
 use strict;
 use warnings;
@@ -85,6 +85,39 @@ subtest "a job wakes whoever listens" => sub {
         postgres()->conninfo($db, "postgres")], stdin => "LISTEN crmapi_job;\n"
         . row("job", %{$w->{in}}, kind => "k") . "SELECT 1;\n");
     like($out, qr/notification "crmapi_job"/, "notified") or diag($err);
+};
+
+# The table of channels in C and what SQL knows of them.
+subtest "channels: C and SQL agree" => sub {
+    my $source = read_file("$CrmTest::TOP/mod_crmapi/model/crm_channel.c");
+    my $header = read_file("$CrmTest::TOP/mod_crmapi/model/crm_channel.h");
+    my %code = $header =~ /^#define CRM_CODE_(\w+) "(\d+)"/mg;
+    my %way = $header =~ /^#define CRM_WAY_(\w+) "(\w+)"/mg;
+    my %rows = $source =~ /^    \[CRM_CHANNEL_(\w+)\] = \{(.*?)^    \},/msg;
+    my %sent;
+
+    is(keys %rows, 5, "five channels");
+    is(join(" ", sort map { $rows{$_} =~ /\.code = CRM_CODE_$_,/ ? $code{$_} : () }
+        keys %rows), "1 2 3 4 5", "each with its code");
+    for my $name (sort keys %rows) {
+        my ($by) = $rows{$name} =~ /\.answer = CRM_ANSWER_(SMS|EMAIL)/;
+        my ($sends) = $rows{$name} =~ /\.way = CRM_WAY_(\w+)/;
+
+        is(as(undef, "SELECT crmapi.answer_channel('$code{$name}')") || "",
+            $by ? lc $by : "", "$name: what sends an answer");
+        next unless $sends;
+        $sent{$way{$sends}} = 1;
+        is(as(undef, "SELECT crmapi.step_type('$way{$sends}')"), $code{$name},
+            "$name: the type of a conversation by $way{$sends}");
+    }
+    for my $check (["enrollment_step", "channel"],
+        ["sequence_template", "allowed_channels"]) {
+        my $text = as(undef, "SELECT pg_get_constraintdef(oid) FROM pg_constraint
+            WHERE conname = '$check->[0]_$check->[1]_check'");
+
+        is_deeply([sort grep { $sent{$_} } $text =~ /(\w+)/g],
+            [sort keys %sent], "$check->[0].$check->[1]: $text");
+    }
 };
 
 done_testing();
