@@ -58,7 +58,8 @@ sub count {
     return ($own, $all, $out);
 }
 
-my @SAMPLES = qw(get list filters create activity answer tool_get tool_list);
+my @SAMPLES = qw(get list filters create activity answer tool_get tool_list
+    tool_create);
 my ($recorded_with) = read_file($record) =~ /^# (.*)/m;
 my %budget = read_file($record) =~ /^(\w+) (\d+)$/mg;
 my $here = join ", ", compiler("--version"),

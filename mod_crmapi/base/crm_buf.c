@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 static apr_status_t free_block(void *block)
 {
@@ -61,6 +64,16 @@ void crm_buf_printf(crm_buf_t *buf, const char *format, ...)
     va_end(again);
 }
 
+/* ---- strings of JSON ----------------------------------------------------- */
+
+/* As many bytes are looked at together. */
+#define BLOCK 16
+
+/* The longest escape, and the room that an escaped block needs, with what is
+ * copied behind it. */
+#define ESCAPE 6
+#define ROOM (BLOCK * ESCAPE + BLOCK)
+
 /* 0: no escape is needed; 'u': \u00xx; otherwise the letter behind the
  * backslash. */
 static const char escapes[256] = {
@@ -69,41 +82,109 @@ static const char escapes[256] = {
     'u', 'u', ['"'] = '"', ['\\'] = '\\',
 };
 
-static void add_escape(crm_buf_t *buf, unsigned char c)
+/* Copy the BLOCK bytes at TEXT to OUT. Return which of them must be escaped: bit
+ * I is that of the byte I. */
+static inline unsigned copy_block(char *out, const char *text)
+{
+#ifdef __SSE2__
+    const __m128i last_control = _mm_set1_epi8(0x1f);
+    __m128i block = _mm_loadu_si128((const void *)text);
+    __m128i marks = _mm_cmpeq_epi8(_mm_max_epu8(block, last_control),
+                                   last_control);
+
+    marks = _mm_or_si128(marks, _mm_cmpeq_epi8(block, _mm_set1_epi8('"')));
+    marks = _mm_or_si128(marks, _mm_cmpeq_epi8(block, _mm_set1_epi8('\\')));
+    _mm_storeu_si128((void *)out, block);
+    return (unsigned)_mm_movemask_epi8(marks);
+#else
+    unsigned marks = 0;
+
+    for (unsigned i = 0; i < BLOCK; i++) {
+        marks |= (unsigned)(escapes[(unsigned char)text[i]] != 0) << i;
+    }
+    memcpy(out, text, BLOCK);
+    return marks;
+#endif
+}
+
+/* Write the escape of the control character C to OUT. Return how much longer it
+ * is. */
+static __attribute__((noinline)) apr_size_t write_control(char *out,
+                                                          unsigned char c)
 {
     static const char hex[] = "0123456789abcdef";
-    char *out = crm_buf_reserve(buf, 6);
 
-    *out++ = '\\';
-    *out++ = escapes[c];
-    buf->len += 2;
-    if (escapes[c] == 'u') {
-        *out++ = '0';
-        *out++ = '0';
-        *out++ = hex[c >> 4];
-        *out++ = hex[c & 15];
-        buf->len += 4;
+    memcpy(out, "\\u00", 4);
+    out[4] = hex[c >> 4];
+    out[5] = hex[c & 15];
+    return ESCAPE - 1;
+}
+
+/* Write the BLOCK bytes at TEXT, escaped, to OUT, which has ROOM bytes. A block
+ * can be read behind them. Return the end of what was written. */
+static inline char *write_block(char *out, const char *text)
+{
+    unsigned marks = copy_block(out, text);
+
+    while (marks) {
+        apr_size_t at = (apr_size_t)(unsigned)__builtin_ctz(marks);
+        unsigned char c = (unsigned char)text[at];
+        apr_size_t more = 1;
+
+        out[at] = '\\';
+        out[at + 1] = escapes[c];
+        if (escapes[c] == 'u') {
+            more = write_control(out + at, c);
+        }
+        out += more;
+        memcpy(out + at + 1, text + at + 1, BLOCK);
+        marks &= marks - 1;
     }
+    return out + BLOCK;
+}
+
+/* Add what is from TEXT to END, escaped, as far as there are two blocks. Return
+ * what is left. */
+static const char *add_blocks(crm_buf_t *buf, const char *text,
+                              const char *end)
+{
+    char *out = buf->data + buf->len;
+    const char *last = buf->data + buf->size - ROOM;
+
+    for (; end - text >= 2 * BLOCK; text += BLOCK) {
+        if (out > last) {
+            buf->len = (apr_size_t)(out - buf->data);
+            out = crm_buf_reserve(buf, (apr_size_t)(end - text) + ROOM);
+            last = buf->data + buf->size - ROOM;
+        }
+        out = write_block(out, text);
+    }
+    buf->len = (apr_size_t)(out - buf->data);
+    return text;
+}
+
+/* Add the LEN bytes at TEXT, less than two blocks, escaped. */
+static void add_rest(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    char block[3 * BLOCK], *start = crm_buf_reserve(buf, 2 * ROOM), *out = start;
+    apr_size_t blanks = len % BLOCK ? BLOCK - len % BLOCK : 0;
+
+    memset(block, ' ', sizeof(block));
+    memcpy(block, text, len);
+    for (apr_size_t at = 0; at < len; at += BLOCK) {
+        out = write_block(out, block + at);
+    }
+    buf->len += (apr_size_t)(out - start) - blanks;
 }
 
 void crm_buf_json_string(crm_buf_t *buf, const char *text, apr_size_t len)
 {
-    const unsigned char *c = (const unsigned char *)text;
-    const unsigned char *end = c + len;
+    const char *end = text + len;
 
-    crm_buf_reserve(buf, len + 2);
-    crm_buf_putc(buf, '"');
-    while (c < end) {
-        const unsigned char *run = c;
-
-        while (c < end && !escapes[*c]) {
-            c++;
-        }
-        crm_buf_add(buf, (const char *)run, (apr_size_t)(c - run));
-        if (c < end) {
-            add_escape(buf, *c++);
-        }
-    }
+    crm_buf_reserve(buf, len + 2 * ROOM);
+    buf->data[buf->len++] = '"';
+    text = len < 2 * BLOCK ? text : add_blocks(buf, text, end);
+    add_rest(buf, text, (apr_size_t)(end - text));
     crm_buf_putc(buf, '"');
 }
 

@@ -3,6 +3,7 @@
 #include "crm_json.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,11 +22,20 @@
  * cleared: clearing takes time in proportion to its largest size. */
 #define NAMES_KEPT 64
 
+/* So many names are compared one by one: that takes less than hashing them. */
+#define NAMES_FEW 8
+
+typedef struct name_t {
+    const char *text;
+    apr_size_t len;
+} name_t;
+
 /* An open array or object. */
 typedef struct level_t {
     int object;
     int names;                  /* names so far in this object */
-    apr_hash_t *seen;           /* its names; reused at this level */
+    name_t few[NAMES_FEW];      /* the first of them */
+    apr_hash_t *seen;           /* all, if there are more; reused at this level */
 } level_t;
 
 /* The state of a check. */
@@ -35,8 +45,9 @@ typedef struct check_t {
     const char *end;
     const char *rule;
     int depth;
-    level_t levels[CRM_JSON_DEPTH];
+    int deepest;                /* so many levels were used */
     apr_pool_t *pool;
+    level_t levels[CRM_JSON_DEPTH];
 } check_t;
 
 static int fail(check_t *check, const char *rule)
@@ -268,6 +279,35 @@ static apr_hash_t *make_names(apr_pool_t *pool)
     return apr_hash_make_custom(pool, hash_name);
 }
 
+/* Return whether NAME (LEN bytes) is one of LEVEL's. */
+static int has_name(const level_t *level, const char *name, apr_size_t len)
+{
+    if (level->names > NAMES_FEW) {
+        return apr_hash_get(level->seen, name, (apr_ssize_t)len) != NULL;
+    }
+    for (int i = 0; i < level->names; i++) {
+        if (level->few[i].len == len && !memcmp(level->few[i].text, name, len)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Add NAME (LEN bytes) to the hash of LEVEL, which has the first few names in its
+ * array. */
+static void hash_name_of(level_t *level, const char *name, apr_size_t len,
+                         apr_pool_t *pool)
+{
+    if (!level->seen) {
+        level->seen = make_names(pool);
+    }
+    for (int i = 0; level->names == NAMES_FEW && i < NAMES_FEW; i++) {
+        apr_hash_set(level->seen, level->few[i].text,
+                     (apr_ssize_t)level->few[i].len, "");
+    }
+    apr_hash_set(level->seen, name, (apr_ssize_t)len, "");
+}
+
 /* Add NAME (LEN bytes) to the names of the innermost object. Return 0 if it has
  * that name already. */
 static int note_name(check_t *check, const char *name, apr_size_t len)
@@ -277,13 +317,15 @@ static int note_name(check_t *check, const char *name, apr_size_t len)
     if (memchr(name, '\0', len)) {
         return fail(check, "U+0000 in a member's name");
     }
-    if (!level->seen) {
-        level->seen = make_names(check->pool);
-    }
-    if (apr_hash_get(level->seen, name, (apr_ssize_t)len)) {
+    if (has_name(level, name, len)) {
         return fail(check, "duplicate member");
     }
-    apr_hash_set(level->seen, name, (apr_ssize_t)len, "");
+    if (level->names < NAMES_FEW) {
+        level->few[level->names] = (name_t){name, len};
+    }
+    else {
+        hash_name_of(level, name, len, check->pool);
+    }
     level->names++;
     return 1;
 }
@@ -328,11 +370,16 @@ static int enter(check_t *check)
         return fail(check, "nested too deeply");
     }
     level = &check->levels[check->depth++];
+    if (check->depth > check->deepest) {
+        check->deepest = check->depth;
+        level->names = 0;
+        level->seen = NULL;
+    }
     level->object = *check->at++ == '{';
     if (level->names > NAMES_KEPT) {
         level->seen = NULL;
     }
-    else if (level->names) {
+    else if (level->names > NAMES_FEW) {
         apr_hash_clear(level->seen);
     }
     level->names = 0;
@@ -435,7 +482,7 @@ const char *crm_json_check(apr_size_t *offset_p, const char *text,
 {
     check_t check;
 
-    memset(&check, 0, sizeof(check));
+    memset(&check, 0, offsetof(check_t, levels));
     check.start = check.at = text;
     check.end = text + len;
     check.pool = scratch_pool;

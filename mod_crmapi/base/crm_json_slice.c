@@ -11,40 +11,63 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+/* What ends a run of bytes: of white space, in a string, between strings of an
+ * array or object, of a number or word. */
+enum {SPACE = 1, STRING = 2, NESTED = 4, WORD = 8};
+
+static const unsigned char ends[256] = {
+    [0] = WORD, [' '] = SPACE | WORD, ['\t'] = SPACE | WORD,
+    ['\n'] = SPACE | WORD, ['\r'] = SPACE | WORD, [','] = WORD,
+    ['"'] = STRING | NESTED, ['\\'] = STRING, ['{'] = NESTED, ['['] = NESTED,
+    ['}'] = NESTED | WORD, [']'] = NESTED | WORD,
+};
+
+static inline int is_end(char c, int what)
+{
+    return ends[(unsigned char)c] & what;
+}
+
 static void skip_space(crm_json_walk_t *walk)
 {
-    while (walk->at < walk->end
-           && (*walk->at == ' ' || *walk->at == '\t' || *walk->at == '\n'
-               || *walk->at == '\r')) {
+    while (walk->at < walk->end && is_end(*walk->at, SPACE)) {
         walk->at++;
     }
 }
 
-/* Skip the string whose opening quote is next. */
-static void skip_string(crm_json_walk_t *walk)
+/* Return the first byte from AT to END that ends WHAT, or END. */
+static inline const char *find_end(const char *at, const char *end, int what)
 {
-    for (walk->at++; walk->at < walk->end && *walk->at != '"'; walk->at++) {
-        walk->at += *walk->at == '\\';
+    while (at < end && !is_end(*at, what)) {
+        at++;
     }
-    walk->at += walk->at < walk->end;
+    return at;
 }
 
-/* Skip the array or object whose opening bracket is next. */
-static void skip_nested(crm_json_walk_t *walk)
+/* Return the end of the string whose opening quote is at AT. */
+static const char *end_of_string(const char *at, const char *end)
 {
-    int depth = 0;
+    for (at = find_end(at + 1, end, STRING); at < end && *at == '\\';
+         at = find_end(at + 2, end, STRING)) {
+    }
+    return at < end ? at + 1 : end;
+}
 
-    do {
-        char c = *walk->at;
+/* Return the end of the array or object whose opening bracket is at AT. */
+static const char *end_of_nested(const char *at, const char *end)
+{
+    int depth = 1;
 
-        if (c == '"') {
-            skip_string(walk);
-            continue;
+    for (at++; depth && at < end; ) {
+        at = find_end(at, end, NESTED);
+        if (at < end && *at == '"') {
+            at = end_of_string(at, end);
         }
-        depth += c == '{' || c == '[';
-        depth -= c == '}' || c == ']';
-        walk->at++;
-    } while (depth && walk->at < walk->end);
+        else if (at < end) {
+            depth += *at == '{' || *at == '[' ? 1 : -1;
+            at++;
+        }
+    }
+    return at;
 }
 
 /* Return the value that is next, and skip it. */
@@ -53,18 +76,9 @@ static crm_slice_t take(crm_json_walk_t *walk)
     crm_slice_t value = {walk->at, 0};
     char c = walk->at < walk->end ? *walk->at : '\0';
 
-    if (c == '"') {
-        skip_string(walk);
-    }
-    else if (c == '{' || c == '[') {
-        skip_nested(walk);
-    }
-    else {
-        while (walk->at < walk->end && *walk->at
-               && !strchr(",]} \t\r\n", *walk->at)) {
-            walk->at++;
-        }
-    }
+    walk->at = c == '"' ? end_of_string(walk->at, walk->end)
+               : c == '{' || c == '[' ? end_of_nested(walk->at, walk->end)
+               : find_end(walk->at, walk->end, WORD);
     value.len = (apr_size_t)(walk->at - value.text);
     return value;
 }
@@ -74,7 +88,10 @@ crm_slice_t crm_json_slice(const char *text, apr_size_t len)
     crm_json_walk_t walk = {text, text + len};
 
     skip_space(&walk);
-    return take(&walk);
+    while (walk.end > walk.at && is_end(walk.end[-1], SPACE)) {
+        walk.end--;
+    }
+    return (crm_slice_t){walk.at, (apr_size_t)(walk.end - walk.at)};
 }
 
 int crm_json_walk(crm_json_walk_t *walk, crm_slice_t value, char open)

@@ -21,6 +21,13 @@
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
 #define TIMES 100
 
+/* A contact that is created. */
+#define CONTACT \
+    "{\"bot_id\":\"" ID "\",\"first_name\":\"Ada\",\"last_name\":\"King\"," \
+    "\"emails\":[\"ada@example.com\"],\"phone_numbers\":[\"+4930123456\"]," \
+    "\"tags\":[\"vip\",\"math\"],\"notes\":\"met at the conference\"," \
+    "\"custom_fields\":{\"plan\":\"gold\",\"seats\":12}}"
+
 /* A function that valgrind finds by its name. */
 #ifdef __clang__
 #define MEASURED __attribute__((noinline))
@@ -43,11 +50,7 @@ static const sample_t samples[] = {
     {"list", "GET", "/contacts", NULL, NULL, "contact", 25, 1, NULL},
     {"filters", "GET", "/conversations",
      "type=email&active=true&assigned_to=u1", NULL, "conversation", 25, 1, NULL},
-    {"create", "POST", "/contacts", NULL,
-     "{\"bot_id\":\"" ID "\",\"first_name\":\"Ada\",\"last_name\":\"King\","
-     "\"emails\":[\"ada@example.com\"],\"phone_numbers\":[\"+4930123456\"],"
-     "\"tags\":[\"vip\",\"math\"],\"notes\":\"met at the conference\","
-     "\"custom_fields\":{\"plan\":\"gold\",\"seats\":12}}", "contact", 1, 0, NULL},
+    {"create", "POST", "/contacts", NULL, CONTACT, "contact", 1, 0, NULL},
     {"activity", "POST", "/activities", NULL,
      "{\"contact_id\":\"" ID "\",\"activity_type\":\"note\","
      "\"title\":\"Met at the conference\",\"description\":\"Yes, we are open"
@@ -64,6 +67,10 @@ static const sample_t samples[] = {
      "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":"
      "{\"name\":\"contacts_list\",\"arguments\":{\"page_size\":25}}}",
      "contact", 25, 0, &crm_mcp_mount},
+    {"tool_create", "POST", "/", NULL,
+     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":"
+     "{\"name\":\"contacts_create\",\"arguments\":" CONTACT "}}",
+     "contact", 1, 0, &crm_mcp_mount},
 };
 
 /* Columns by the name of their type: what PostgreSQL would send. */

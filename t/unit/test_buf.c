@@ -186,6 +186,55 @@ START_TEST(every_character_comes_back)
 }
 END_TEST
 
+/* Add to OUT what the LEN bytes at TEXT are as JSON, byte by byte. */
+static void add_plainly(crm_buf_t *out, const char *text, apr_size_t len)
+{
+    crm_buf_putc(out, '"');
+    for (apr_size_t i = 0; i < len; i++) {
+        if (text[i] == '"' || text[i] == '\\') {
+            crm_buf_putc(out, '\\');
+        }
+        if (text[i] == '\n') {
+            crm_buf_puts(out, "\\n");
+        }
+        else if (!(text[i] & ~0x1f)) {
+            crm_buf_printf(out, "\\u%04x", text[i]);
+        }
+        else {
+            crm_buf_putc(out, text[i]);
+        }
+    }
+    crm_buf_putc(out, '"');
+}
+
+/* Texts are looked at in blocks: any length, and an escape at any place. */
+START_TEST(escapes_at_any_place_of_any_length)
+{
+    enum { MOST = 100 };
+    static const char special[] = {'"', '\\', '\n', '\1', '\0', ' ', '\x7f'};
+    char *text = malloc(MOST);          /* a sanitizer knows where it ends */
+    crm_buf_t is, wanted;
+
+    crm_buf_init(&wanted, 1, crm_check_pool());
+    for (int len = 0; len <= MOST; len++) {
+        char *start = text + MOST - len;
+
+        for (int i = 0; i <= len; i++) {
+            crm_buf_init(&is, 1, crm_check_pool());
+            memset(start, 0xe9, (size_t)len);
+            for (int at = i; at < len; at += 1 + _i) {
+                start[at] = special[(at + len) % (int)sizeof(special)];
+            }
+            wanted.len = 0;
+            add_plainly(&wanted, start, (apr_size_t)len);
+            crm_buf_json_string(&is, start, (apr_size_t)len);
+            holds_bytes(&is, wanted.data, wanted.len);
+        }
+    }
+    free(text);
+}
+END_TEST
+
 /* JSON, and the same without blanks. */
 static const char *const compacts[][2] = {
     {"", ""},
@@ -228,6 +277,7 @@ int main(void)
     tcase_add_loop_test(json, rfc_8259_strings, 0,
                         COUNT(strings));
     tcase_add_test(json, every_character_comes_back);
+    tcase_add_loop_test(json, escapes_at_any_place_of_any_length, 0, 20);
     tcase_add_loop_test(json, compact_json_has_blanks_in_strings_only, 0,
                         COUNT(compacts));
     suite_add_tcase(suite, grow);
