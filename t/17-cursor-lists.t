@@ -28,9 +28,9 @@ my ($template) = $w->import_objects([{ object => "sequence_template",
 # Half of all rows have what a filter asks for. Of these, none is before the
 # middle of what is to be done: it was done long ago.
 my $at = "'2026-01-01'::timestamptz + n / 4 * interval '1 ms'";
-my $other = "'2026-01-01'::timestamptz + n * 7919 % $ROWS / 3 * interval '1 ms'";
-for (my $from = 1; $from <= $ROWS; $from += 50_000) {
-    my $last = $from + 49_999 < $ROWS ? $from + 49_999 : $ROWS;
+my $other = "'2026-01-01'::timestamptz + n::bigint * 7919 % $ROWS / 3 * interval '1 ms'";
+for (my $from = 1; $from <= $ROWS; $from += 10_000) {
+    my $last = $from + 9_999 < $ROWS ? $from + 9_999 : $ROWS;
     my $series = "generate_series($from, $last) n";
     sql($database, $_) for split /;\n/, <<"END";
 INSERT INTO crmapi.activity (id, workspace_id, contact_id, activity_type,
