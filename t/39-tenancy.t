@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 39-tenancy.t: a workspace knows nothing of another one, whatever is asked
-# (specification: Authentication 4, Errors; contract 2.1, 3.1, 6.8, design 4)
+# (specification: Authentication 4, Errors; contract 2.1, 3.1, 6.8, 21.2, design 4)
 use strict;
 use utf8;
 use warnings;
@@ -8,10 +8,11 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
+use CrmTest::Mcp;
 
 my $database = database();
 my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+    conf => "CrmApiMcp On\nCrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
 
 # A workspace with some of everything, and its twin with the same: the
 # ids by name are in {ids}.
@@ -124,6 +125,33 @@ subtest "the twin is there, and its own key sees it" => sub {
             query => { @$filter }), [], "6.8 and nothing here");
     }
 };
+
+# --- the same by tools ------------------------------------------------------------
+
+# What is asked below is also asked by a tool, which answers the same: each read,
+# and each write that was refused.
+my ($by_tools, %asked) = (1);
+my $mcp = CrmTest::Mcp->new($w->client);
+my %tools = $mcp->tools;
+my $document = $w->client(key => undef)->get("/api/v1/openapi.json")->json;
+CrmTest::Client->hook(sub {
+    my ($request, $response, $client) = @_;
+    return if !$by_tools || $client != $c || ($request->{method} ne "GET"
+        && $response->status < 400);
+    my ($name, $arguments) = CrmTest::Mcp::call_of($document, $request);
+    return if !$name || !$tools{$name};
+    # the API's default
+    $arguments->{page} = 1 if $response->body =~ /"total":/
+        && !exists $arguments->{cursor};
+    my ($said) = $mcp->tool($name, $arguments);
+    my $json = $response->json;
+    my $text = join ", ", map { "$_ $arguments->{$_}" } sort keys %$arguments;
+    is_deeply($said->{error}, $json->{error}, "21.2 $name: $text");
+    is_deeply($said->{data}, $json->{data}, "21.2 $name: the same data");
+    is($said->{pagination}{total}, $json->{pagination}{total},
+        "21.2 $name: the same total") if $json->{pagination};
+    $asked{$name}++;
+});
 
 # --- ids in the path ------------------------------------------------------------
 
@@ -331,6 +359,26 @@ subtest "6.8 their ids in a body are as unknown ones, to the byte" => sub {
     isnt($made->{id}, $their{contact}, "it gets an id of its own");
     $c->delete("/api/v1/contacts/$made->{id}");
 };
+
+subtest "13.3 their cursor is as one that was made up" => sub {
+    for my $path ("contacts", "conversations", "activities", "events",
+            "companies/$id{company}/activities") {
+        my $cursor = $w->{twin_client}->get("/api/v1/"
+            . $path =~ s/\Q$id{company}\E/$their{company}/r,
+            query => { page_size => 1, $path eq "events" ? ()
+                : (cursor => "*") })->json->{pagination}{next_cursor} // next;
+        my ($theirs, $unknown) = map { $c->get("/api/v1/$path",
+            query => { cursor => $_ }) } $cursor, "x" . lc $cursor;
+        error_is($theirs, 422, "validation_error", $path, ["cursor"]);
+        same_answer($theirs, $unknown, "2.1 $path");
+    }
+};
+
+$by_tools = 0;
+my $asked = 0;
+$asked += $_ for values %asked;
+cmp_ok($asked, ">=", 107, "21.2 all of this as calls of tools: $asked");
+cmp_ok(keys %asked, ">=", 30, "of many tools");
 
 subtest "whom only they know is new here" => sub {
     my $r = $c->post("/api/v1/contacts/upsert", { bot_id => $id{agent},

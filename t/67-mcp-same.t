@@ -20,22 +20,7 @@ my $mcp = CrmTest::Mcp->new($c);
 my $samples = CrmTest::Samples->new($w);
 my $document = $samples->openapi->{document};
 my %tools = $mcp->tools;
-my %named = (getWorkspace => "workspace_get", createMessage =>
-    "conversations_reply", findContactByEmail => "contacts_get_by_email",
-    addSuppression => "suppressions_add");
 my @operations;
-
-# The name of the tool of METHOD PATH.
-sub name_of {
-    my ($method, $path, $operation) = @_;
-    my $verb = { patch => "update", delete => "delete",
-        get => $path =~ /\}$/ ? "get" : "list",
-        post => $operation->{operationId} =~ /^create/ ? "create" : "" };
-    my @parts = grep { !/\{/ } split m{/}, $path =~ s{^/api/v1/}{}r;
-
-    return $named{$operation->{operationId}}
-        // join("_", @parts, $verb->{$method} || ()) =~ s/-/_/gr;
-}
 
 for my $path (sort keys %{$document->{paths}}) {
     for my $method (sort keys %{$document->{paths}{$path}}) {
@@ -47,7 +32,7 @@ for my $path (sort keys %{$document->{paths}}) {
             {parameters}{$_->{'$ref'} =~ s{.*/}{}r} : $_ }
             @{$operation->{parameters} || []};
         push @operations, { %$operation, method => uc $method, path => $path,
-            tool => name_of($method, $path, $operation),
+            tool => CrmTest::Mcp::name_of($method, $path, $operation),
             pages => !!grep({ $_->{name} eq "page" } @parameters),
             log => !!($path =~ m{/events$}),
             required => [map { $_->{name} } grep { $_->{required}

@@ -101,6 +101,51 @@ sub tool {
     return ($said, $r);
 }
 
+my %named = (getWorkspace => "workspace_get", createMessage =>
+    "conversations_reply", findContactByEmail => "contacts_get_by_email",
+    addSuppression => "suppressions_add");
+
+# The name of the tool of METHOD PATH, which is OPERATION of the document.
+sub name_of {
+    my ($method, $path, $operation) = @_;
+    my $verb = { patch => "update", delete => "delete",
+        get => $path =~ /\}$/ ? "get" : "list",
+        post => $operation->{operationId} =~ /^create/ ? "create" : "" };
+    my @parts = grep { !/\{/ } split m{/}, $path =~ s{^/api/v1/}{}r;
+
+    return $named{$operation->{operationId}}
+        // join("_", @parts, $verb->{$method} || ()) =~ s/-/_/gr;
+}
+
+# The call of a tool that REQUEST of the API is, according to DOCUMENT: its name
+# and arguments. None: its body is no object, or it has no tool.
+sub call_of {
+    my ($document, $request) = @_;
+    my ($method, %arguments) = lc $request->{method};
+
+    if (defined $request->{body}) {
+        my $body = eval { $json->decode($request->{body}) };
+        return if ref $body ne "HASH";
+        %arguments = %$body;
+    }
+    for (split /&/, $request->{query} // "") {
+        my ($name, $value) = map { s/%(..)/chr hex $1/ger } split /=/, $_, 2;
+        utf8::decode($value);
+        $arguments{$name} = $value;
+    }
+    # by-email comes before {id}
+    for my $path (sort { ($a =~ tr/{//) <=> ($b =~ tr/{//) }
+            keys %{$document->{paths}}) {
+        my $operation = $document->{paths}{$path}{$method} or next;
+        my $pattern = $path =~ s/\{(\w+)\}/([^\/]+)/gr;
+        my @values = $request->{path} =~ /^$pattern$/ or next;
+        my @names = $path =~ /\{(\w+)\}/g;
+        @arguments{@names} = @values if @names;
+        return (name_of($method, $path, $operation), \%arguments);
+    }
+    return;
+}
+
 # The tools of tools/list, by name.
 sub tools {
     my ($self) = @_;
