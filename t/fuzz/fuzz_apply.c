@@ -10,7 +10,7 @@
 
 #include "apr_general.h"
 
-#include "crm_endpoint.h"
+#include "crm_shape.h"
 #include "crm_resources.h"
 #include "crm_text.h"
 #include "crmapictl_document.h"
@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!root) {
         apr_initialize();
         apr_pool_create(&root, NULL);
-        must(!crm_endpoint_init(crm_resources, root));
+        must(!crm_shape_init(crm_resources, root));
     }
     must(fd >= 0 && write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

@@ -9,7 +9,7 @@
 #include "apr_general.h"
 
 #include "crm_db_copy.h"
-#include "crm_endpoint.h"
+#include "crm_shape.h"
 #include "crm_resources.h"
 #include "crm_schema.h"
 #include "crm_text.h"
@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!root) {
         apr_initialize();
         apr_pool_create(&root, NULL);
-        must(!crm_endpoint_init(crm_resources, root));
+        must(!crm_shape_init(crm_resources, root));
     }
     if (!size) {
         return 0;               /* fmemopen() refuses it before POSIX.1-2008 */
