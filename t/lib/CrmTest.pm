@@ -57,7 +57,7 @@ use CrmTest::Client;
 use CrmTest::Contract;
 use CrmTest::Httpd;
 use CrmTest::Postgres;
-use CrmTest::Process qw(run_program wait_for read_file write_file);
+use CrmTest::Process qw(run_program wait_for read_file write_file busy);
 use CrmTest::Worker;
 use CrmTest::Workspace;
 
@@ -76,15 +76,6 @@ sub false { JSON::PP::false }
 # for tests of speed, and only for them.
 sub sanitized { $BUILD{SANITIZERS} ne "no" }
 sub valgrinded { !!$ENV{CRM_VALGRIND} }
-
-# How many times longer something may take because others use the processors: for
-# the upper limits of times, of which some test whether a wait ends.
-sub busy {
-    my ($load) = read_file("/proc/loadavg", "") =~ /^([\d.]+)/;
-    my $processors = () = read_file("/proc/cpuinfo", "") =~ /^processor\b/mg;
-    my $times = ($load // 0) / ($processors || 1);
-    return $times > 1 ? $times : 1;
-}
 
 # The PostgreSQL of this run.
 sub postgres { CrmTest::Postgres->get }

@@ -9,7 +9,7 @@ use POSIX qw(:sys_wait_h);
 use Time::HiRes qw(sleep time);
 
 our @EXPORT_OK = qw(unprivileged demoted spawn end_process run_program
-    wait_for read_file write_file);
+    wait_for read_file write_file busy);
 
 # Return the name of the user that servers run as when the tests run as root,
 # or undef when they do not.
@@ -58,14 +58,31 @@ sub spawn {
     POSIX::_exit(127);
 }
 
+# How many times longer something may take because others use the processors: for
+# the upper limits of times, of which some test whether a wait ends.
+sub busy {
+    my ($load) = read_file("/proc/loadavg", "") =~ /^([\d.]+)/;
+    my $processors = () = read_file("/proc/cpuinfo", "") =~ /^processor\b/mg;
+    my $times = ($load // 0) / ($processors || 1);
+    return $times > 1 ? $times : 1;
+}
+
+# Whether a wait of SECONDS that began at BEGIN is over: it may take longer on a busy
+# machine.
+sub is_over {
+    my ($begin, $seconds) = @_;
+    my $took = time - $begin;
+    return $took > $seconds && $took > $seconds * busy();
+}
+
 # End child PID by SIGNAL, within SECONDS, then by SIGKILL. Return its wait
 # status, and in list context whether it had to be killed.
 sub end_process {
     my ($pid, $signal, $seconds) = @_;
-    my $until = time + ($seconds || 20);
+    my $begin = time;
 
     kill $signal => $pid;
-    while (time < $until) {
+    until (is_over($begin, $seconds || 20)) {
         my $got = waitpid($pid, WNOHANG);
         return wantarray ? ($?, 0) : $? if $got == $pid;
         return wantarray ? (0, 0) : 0 if $got < 0;
@@ -76,8 +93,8 @@ sub end_process {
     return wantarray ? ($?, 1) : $?;
 }
 
-# Run COMMAND with the text STDIN. Return (exit code, stdout, stderr); a
-# signal N is exit code 128 + N.
+# Run COMMAND with the text STDIN, at most SECONDS (120), longer on a busy machine.
+# Return (exit code, stdout, stderr); a signal N is exit code 128 + N.
 sub run_program {
     my (%arg) = @_;
     my @command = @{$arg{command}};
@@ -105,11 +122,11 @@ sub run_program {
         print STDERR "cannot run $command[0]: $!\n";
         POSIX::_exit(127);
     }
-    my $until = time + ($arg{seconds} || 120);
+    my $begin = time;
     my $got;
     my $nap = 0.001;
     while (($got = waitpid($pid, WNOHANG)) == 0) {
-        if (time > $until) {
+        if (is_over($begin, $arg{seconds} || 120)) {
             kill KILL => $pid;
             waitpid($pid, 0);
             die "CrmTest: @command did not end\n";
@@ -124,16 +141,18 @@ sub run_program {
     return ($code, scalar(<$out>) // "", scalar(<$err>) // "");
 }
 
-# Wait until CONDITION->() is true, at most SECONDS (10). Return its value, or a
-# false one after that time. A test never sleeps for a fixed time.
+# Wait until CONDITION->() is true, at most SECONDS (10), longer on a busy machine.
+# Return its value, or a false one after that time. A test never sleeps for a fixed
+# time.
 sub wait_for {
     my ($condition, $seconds) = @_;
-    my $until = time + ($seconds || 10) * ($ENV{CRM_VALGRIND} ? 10 : 1);
+    my $begin = time;
+    my $most = ($seconds || 10) * ($ENV{CRM_VALGRIND} ? 10 : 1);
     my $nap = 0.002;
     my $value;
 
     until ($value = $condition->()) {
-        return $value if time > $until;
+        return $value if is_over($begin, $most);
         sleep $nap;
         $nap *= 1.5 if $nap < 0.1;
     }
