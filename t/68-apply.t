@@ -333,6 +333,78 @@ subtest "prune" => sub {
         "again nothing");
 };
 
+# What sends and what was sent: all columns of the enrollments of the workspace SLUG
+# and of their steps.
+sub enrolled {
+    my ($slug) = @_;
+    return scalar sql($db, "SELECT string_agg(e::text || s::text, chr(10)"
+        . " ORDER BY e.id, s.sort_order) FROM crmapi.enrollment e"
+        . " JOIN crmapi.workspace w ON w.id = e.workspace_id"
+        . " JOIN crmapi.enrollment_step s ON s.workspace_id = e.workspace_id"
+        . " AND s.enrollment_id = e.id WHERE w.slug = '$slug'");
+}
+
+subtest "running enrollments keep their steps" => sub {
+    my $httpd = httpd(database => $db,
+        conf => "CrmApiIntake On\nCrmApiIntakeLimit 0\n");
+    my $worker = worker(database => $db, no_start => 1);
+    my @steps = map { { channel => "email", email_subject => "Part $_",
+        email_body => "first text", delay => "1d" } } 1 .. 3;
+    my @objects = ({ object => "workspace", slug => "run", plan => "pro",
+            name => "Run" },
+        { object => "agent", slug => "ada", name => "Ada" },
+        { object => "form", name => "Contact", bot_id => "ada" },
+        { object => "form", name => "Other", bot_id => "ada" },
+        { object => "sequence_template", name => "Other", bot_id => "ada",
+            allowed_channels => ["email"], steps => [$steps[0]] });
+    my %sequence = (object => "sequence_template", name => "Welcome",
+        bot_id => "ada", allowed_channels => ["email"], steps => \@steps);
+    apply("--create", lines(@objects, \%sequence));
+    my $shown = $json->decode(show("run"));
+    my %id = map { my $kind = $_; map { ("$kind $_->{name}" => $_->{id}) }
+        @{$shown->{$kind}} } qw(form sequence_template);
+    my $key = crmapictl_ok($db, "key", "create", "--workspace", "run", "--name",
+        "k", "--scopes", "read,write");
+    my $c = $httpd->client(key => $key);
+    status_is($c->post("/api/v1/sequences/start", { template_id =>
+        $id{"sequence_template Welcome"}, auto_approve => JSON::PP::true,
+        contact => { emails => ["grace\@x.example"] } }), 202, "one starts");
+    $worker->once;
+    my $before = enrolled("run");
+    like($before, qr/sent.*scheduled.*scheduled/s, "one step is sent");
+    my $texts = sub { [map { /(first|second) text/ ? $1 : () } map {
+        read_file($_) } glob $worker->outbox . "/new/*"] };
+
+    @$_{qw(email_subject email_body delay)} = ("New", "second text", "9d")
+        for @steps;
+    is(applied("--workspace", "run", lines({ %sequence, steps => [@steps[0, 1]],
+        pacing => { days_between_steps => 9 } }))->{changed}, 1,
+        "the template changes, and has a step less");
+    is(enrolled("run"), $before, "the enrollment has the steps that it had");
+
+    status_is($httpd->client->request("POST",
+        "/crmapi/intake/v1/forms/$id{'form Contact'}",
+        body => "email=ada\@x.example", headers => { "Content-Type" =>
+        "application/x-www-form-urlencoded" }), 200, "a form is sent");
+    my $other = $id{"sequence_template Other"};
+    splice @objects, 2, 1;
+    my @prune = ("--prune", "--workspace", "run");
+    like(refusal(@prune, lines(@objects)), qr/still owns sequences/,
+        "a template of a running enrollment is not pruned");
+    like(refusal(@prune, "--move-to", $other, lines(@objects)),
+        qr/still owns submissions/, "nor a form with submissions");
+    apply(@prune, "--move-to", $other, "--move-to", $id{"form Other"},
+        lines(@objects));
+    is_deeply([map { @$_ } sql($db, "SELECT q.template_id, s.form_id FROM"
+        . " crmapi.workspace w JOIN crmapi.sequence q ON q.workspace_id = w.id"
+        . " JOIN crmapi.submission s ON s.workspace_id = w.id"
+        . " WHERE w.slug = 'run'")], [$other, $id{"form Other"}],
+        "with --move-to they belong to others");
+    is(enrolled("run"), $before, "the enrollment has the steps that it had");
+    $worker->once("203$_-01-01T00:00:00Z") for 5 .. 7;
+    is_deeply($texts->(), [("first") x 3], "and these are sent");
+};
+
 subtest "two at once: one waits" => sub {
     my @pids;
     for my $n (1 .. 4) {
