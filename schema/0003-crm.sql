@@ -43,20 +43,13 @@ $$;
 CREATE FUNCTION crmapi.field_keys(workspace uuid, object jsonb)
     RETURNS bigint[]
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
-DECLARE
-    seed constant bigint := uuid_hash_extended(workspace, 1);
-    members constant jsonb := jsonb_path_query_array(object, '$.keyvalue()');
-    keys bigint[];
-    member jsonb;
 BEGIN
-    FOR i IN 0 .. jsonb_array_length(members) - 1 LOOP
-        member := members -> i;
-        IF jsonb_typeof(member -> 'value') NOT IN ('object', 'array') THEN
-            keys := keys || hashtextextended(member ->> 'key' COLLATE "C",
-                jsonb_hash_extended(member -> 'value', seed));
-        END IF;
-    END LOOP;
-    RETURN keys;
+    -- one query: PL/pgSQL prepares each expression anew in each transaction
+    RETURN (SELECT array_agg(hashtextextended(e.key COLLATE "C",
+                jsonb_hash_extended(e.value,
+                                    uuid_hash_extended(workspace, 1))))
+            FROM jsonb_each(object) e
+            WHERE jsonb_typeof(e.value) NOT IN ('object', 'array'));
 END
 $$;
 
@@ -410,8 +403,11 @@ CREATE FUNCTION crmapi.contact_keys(workspace uuid, tags text[], fields jsonb,
     RETURNS bigint[]
     LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
 DECLARE
-    keys bigint[] := crmapi.tag_keys(workspace, tags);
+    keys bigint[];
 BEGIN
+    IF cardinality(tags) > 0 THEN
+        keys := crmapi.tag_keys(workspace, tags);
+    END IF;
     IF fields <> '{}' THEN
         keys := keys || crmapi.field_keys(workspace, fields);
     END IF;
