@@ -52,6 +52,21 @@ sub test {
     return ($code, "$out$err");
 }
 
+# Steps of a migration: the functions that merge contacts (contract 20.5), which name
+# each field.
+sub merging {
+    my @functions = read_file((glob "$copy/src/schema/*-dispatch.sql")[0])
+        =~ /^((?:-- [^\n]*\n)+CREATE FUNCTION crmapi\.contact_fill(?:ed)?\(.*?^\$\$;\n)/msg;
+    for (@functions) {
+        s/^CREATE/CREATE OR REPLACE/m;
+        s/(?=lead_source,deal_value)/nickname,/
+            || s/(?=lead_source = filled)/nickname = filled.nickname, /
+            or die "no lead_source in $_\n";
+    }
+    die "no functions that merge contacts\n" if @functions != 2;
+    return join "", map { "-- step: transaction: a function\n$_" } @functions;
+}
+
 # The places, each with the file's text of before and the test that misses it.
 must("cp", "-aL", $source, "$copy/src");
 must("cp", "-a", $CrmTest::BUILD{DIR}, "$copy/build");
@@ -61,8 +76,9 @@ my %PLACE = (
         s/(?=^ +\{\.name = "lead_source")/    {.name = "nickname", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},\n/m })],
     column => ["31-contacts", change($migration, sub {
-        $_ = "-- min_module: $version\n"
-            . "ALTER TABLE crmapi.contact ADD COLUMN nickname crmapi.line;\n" })],
+        $_ = "-- min_module: $version\n-- step: transaction: the column\n"
+            . "ALTER TABLE crmapi.contact ADD COLUMN nickname crmapi.line;\n"
+            . merging() })],
     specification => ["81-specification", change("t/lib/CrmTest/Spec.pm", sub {
         s/^    Contact => \[.*?\K(?=^ +lead_source )/        nickname => "string or null, written",\n/ms })],
 );
