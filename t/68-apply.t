@@ -7,6 +7,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use Time::HiRes qw(time);
 use CrmTest;
+use List::Util qw(min);
 use File::Temp qw(tempdir);
 use utf8;
 
@@ -424,19 +425,22 @@ subtest "two at once: one waits" => sub {
         "each object is made once");
 };
 
+# 500 in 60 s (contract 14.1): with $CRM_TENANTS = 500 all of them, otherwise by the
+# time of the quickest.
 subtest "workspaces from one template" => sub {
-    my $count = sanitized() || valgrinded() ? 3 : 10;
-    my $best;
+    my $exact = !sanitized() && !valgrinded();
+    my $count = $ENV{CRM_TENANTS} // ($exact ? 10 : 3);
+    my ($begin, $best) = (time, 3600);
     for my $n (1 .. $count) {
         my $start = time;
         apply("--create", values_of("many-$n"), $template);
-        my $took = time - $start;
-        $best = $took if !defined $best || $took < $best;
+        $best = min($best, time - $start);
     }
-    diag(sprintf "%.0f ms for a workspace", 1000 * $best);
-    # 500 in 60 s (contract 14.1)
-    cmp_ok($best, "<", 0.12 * busy(), "500 take less than a minute")
-        unless sanitized() || valgrinded();
+    my $took = time - $begin;
+    diag(sprintf "%d in %.1f s, %.0f ms for the quickest", $count, $took,
+        1000 * $best);
+    cmp_ok($ENV{CRM_TENANTS} ? $took / $count : $best, "<", 0.12 * busy(),
+        "500 take less than a minute") if $exact;
     is(sql($db, "SELECT count(*) FROM crmapi.workspace WHERE slug LIKE 'many-%'"),
         $count, "they are there");
 };

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # 68-provider-day.t: a day of a provider (contract 14): tenants are provisioned, a
 # form changes everywhere, who did it is found out, one tenant moves, a person is
-# forgotten, a contract ends, and a tenant is restored from yesterday
+# forgotten, a contract ends, and a tenant is restored from yesterday. With
+# $CRM_TENANTS there are 50
 # plain build only
 use strict;
 use warnings;
@@ -13,7 +14,7 @@ use CrmTest;
 my $db = database();
 my $json = JSON::PP->new->utf8->canonical;
 my $folder = tempdir("crm-day-XXXXXX", TMPDIR => 1, CLEANUP => 1);
-my @tenants = map { "tenant-$_" } 1 .. 6;
+my @tenants = map { "tenant-$_" } 1 .. ($ENV{CRM_TENANTS} ? 50 : 6);
 
 sub file {
     my ($name, @objects) = @_;
