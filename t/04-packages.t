@@ -90,7 +90,8 @@ my %HAS = (
         examples/grafana/crmapi.json examples/prometheus/alerts.yml
         examples/httpd/json-lines)],
 );
-my ($version) = $packages[0] =~ /_([^_]+)_/;
+# the name of the temporary folder may have such characters, too
+my ($version) = $packages[0] =~ m{_([^_/]+)_[^_/]*\z};
 for my $deb (@packages) {
     my ($name) = $deb =~ m{([^/_]+)_[^/]*\z};
     my %there = map { s{/\z}{}r => 1 } map { m{ \./(\S*)} } split /\n/,
@@ -400,6 +401,16 @@ like($said, qr/line 1: \/agent_email: belongs to another workspace.*\nnot taken:
     "the address is not another tenant's");
 like($said, qr/^messages: 3$/m, "each mail came to the living workspace");
 
+# ---- a hostile mail -------------------------------------------------------------------
+
+$said = paste("an element of 160,000 attributes",
+    'printf "From: eve@example.org\\nTo: sales@crm.example.com\\nMessage-ID:'
+        . ' <hostile@example.org>\\nContent-Type: text/html\\n\\n<p" >hostile',
+    'seq -f " a%g=1" 160000 >>hostile', 'echo ">Hi</p>" >>hostile',
+    'timeout 5 crmapictl deliver --recipient sales@crm.example.com <hostile'
+        . ' && echo taken');
+like($said, qr/^taken$/m, "is read in seconds");
+
 # ---- purge ------------------------------------------------------------------------
 
 unlike($debian->inside("crmapid ends", "systemctl stop crmapid; cat"
@@ -413,6 +424,7 @@ $debian->inside("apt purges the packages", "apt-get -qy purge crmapid crmapictl"
 # What was installed by README's lines or changed by the operator is not ours.
 my @left = grep { !$clean{$_} && !m{^\./(?:etc/(?:sudoers\.d/op|group|passwd|
     subuid|subgid|g?shadow)-?|etc/prometheus/crmapi\.yml|var/mail/op|
+    etc/apache2/conf-(?:available|enabled)/crmapi\.conf|
     paste)\z}x && /crmapi/ } $debian->files;
 is_deeply(\@left, [], "nothing of them is left");
 done_testing;
