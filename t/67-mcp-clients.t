@@ -83,5 +83,15 @@ like($out, qr/"contacts_find"/, "21.5 and lists the tools");
     "--tool-arg", "page_size=1");
 like($out, qr/"structuredContent".*\Q@{[$w->agent]}\E/s, "and calls one")
     or diag($out);
+
+# The program of docs/mcp.md.
+my ($contact) = $w->import_objects([{ object => "contact", bot_id => $w->agent,
+    first_name => "Anna" }]);
+my ($program) = read_file("$CrmTest::TOP/docs/mcp.md") =~ /^```js\n(.*?)^```$/ms;
+write_file("$dir/example.mjs", "process.env.KEY = '" . $w->key . "';\n"
+    . $program =~ s{https://crm\.example\.com}{http://127.0.0.1:$port}r);
+($code, $out) = node("example.mjs");
+is($code, 0, "the document's program runs") or diag($out);
+like($out, qr/\Q$contact\E/, "and prints the contact") or diag($out);
 $httpd->stop;
 done_testing;

