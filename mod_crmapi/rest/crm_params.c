@@ -378,8 +378,8 @@ static void tell(crm_call_t *call, apr_array_header_t *names,
     }
     if (*text && names->nelts < IGNORED_MAX) {
         APR_ARRAY_PUSH(names, const char *) = text;
-        apr_table_setn(call->response->headers, "X-Ignored-Parameters",
-                       apr_array_pstrcat(call->pool, names, ','));
+        apr_table_mergen(call->response->headers, "X-Ignored-Parameters",
+                         text);
     }
 }
 
