@@ -122,6 +122,13 @@ subtest "a first start with data" => sub {
         status_is($r, 200, "/$path");
         cmp_ok($r->json->{pagination}{total}, ">", 0, "has data");
     }
+    my $said = read_file("$scratch/first.log");
+    my ($docs) = $said =~ m{page: \Q$env{url}\E(\S+)$}m;
+    my ($mcp) = $said =~ m{^MCP: +\Q$env{url}\E(\S+)$}m;
+    status_is($client->get($docs), 200, "the documentation's address");
+    status_is($client->post($mcp, { jsonrpc => "2.0", id => 1,
+        method => "ping" }, headers => { "MCP-Protocol-Version" => "2025-11-25" }),
+        200, "the address for agents");
     ok(wait_for(sub { CrmTest::crmapictl_ok(undef, { env => {
         CRMAPI_DATABASE => $env{database} } }, "status")
         =~ /^workers\t1$/m }), "the worker is there");

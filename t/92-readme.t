@@ -62,7 +62,7 @@ sub answers {
 }
 
 subtest "Try it: the curl lines" => sub {
-    my $httpd = httpd(database => database(), conf => "CrmApiIntake On\n");
+    my $httpd = httpd(database => database(), conf => "CrmApiIntake On\nCrmApiMcp On\n");
     my $w = workspace($httpd);
     my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
         "t");
