@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 61-events-end.t: readers at the end of GET /events miss nothing that writers
-# write meanwhile (contract 13.4). 08-borders.t has the numbers.
+# write meanwhile (contract 13.4). 05-borders.t has the numbers.
 use strict;
 use warnings;
 use FindBin;
@@ -63,7 +63,7 @@ sub company {
 }
 
 SKIP: {
-    skip "with Citus the function runs elsewhere: 08-borders.t has its numbers"
+    skip "with Citus the function runs elsewhere: 05-borders.t has its numbers"
         if CrmTest::Citus::wanted();
 
     subtest "13.4 a ticket that is taken while a reader looks" => sub {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text_lines.c: writes what a function of base/ makes of each line of its input,
- * for 08-fold.t and 08-addresses.t */
+ * for 05-fold.t and 05-addresses.t */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 08-fold.t: the module compares texts without case exactly as the database does
+# 05-fold.t: the module compares texts without case exactly as the database does
 # (contract 7.8): crm_text_fold() and crmapi.fold() on every code point and on
 # words
 use strict;

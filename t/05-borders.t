@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 08-borders.t: what functions of the database compute of a number's bits or modulo
+# 05-borders.t: what functions of the database compute of a number's bits or modulo
 # something, at its borders (contract 4.1, 9.1, 13.4)
 # plain build only
 use strict;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 09-look-ups.t: keys that the memory does not know: a valid one is never refused
+# 10-look-ups.t: keys that the memory does not know: a valid one is never refused
 # for want of look-ups, an unknown one is (contract 2.4)
 use strict;
 use warnings;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 09-strangers.t: whatever a stranger asks, only so many requests of an address
+# 11-strangers.t: whatever a stranger asks, only so many requests of an address
 # are at the database, and an address waits in few places (contract 2.3, 2.5)
 use strict;
 use warnings;

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 09-admission.t: refused requests cost the database nothing (contract 2.3, 2.4,
+# 11-admission.t: refused requests cost the database nothing (contract 2.3, 2.4,
 # 4.5)
 use strict;
 use warnings;

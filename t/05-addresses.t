@@ -1,6 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 08-addresses.t: which phone numbers and which e-mail addresses are the same
+# 05-addresses.t: which phone numbers and which e-mail addresses are the same
 # (contract 17.1, 17.2): one table of cases for the functions in C and in SQL, and
 # both on every code point and on generated texts
 use strict;
