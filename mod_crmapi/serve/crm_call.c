@@ -226,6 +226,17 @@ static int source_add_waiting(int change, void *baton)
     return call->service->add_waiting(change, call->request->baton);
 }
 
+/* Return whether CALL is admitted. If the rate limit store has not admitted it yet,
+ * CALL's own thread waits for that, or refuses it. */
+static int is_admitted(crm_call_t *call)
+{
+    crm_budget_t *budget = &call->budget;
+
+    return !budget->undecided
+           || (crm_store_admits(budget->store, &budget->check)
+               && !crm_budget_settle(budget, call->pool));
+}
+
 static crm_answered_t source_answer(const crm_rows_t *rows, void *baton)
 {
     crm_call_t *call = ((sharer_t *)baton)->call;
@@ -233,7 +244,7 @@ static crm_answered_t source_answer(const crm_rows_t *rows, void *baton)
     crm_answered_t answered = CRM_ANSWERED_NOT;
 
     count_shared(baton);
-    if (call->answer(call, rows)) {
+    if (is_admitted(call) && call->answer(call, rows)) {
         answered = call->service->send(call->request->baton);
     }
     if (answered == CRM_ANSWERED_NOT) {
@@ -246,8 +257,7 @@ static crm_answered_t source_answer(const crm_rows_t *rows, void *baton)
 /* Return the connection of CALL's client if another thread may answer CALL. */
 static int client_of(const crm_call_t *call)
 {
-    return call->answer && !call->inner && !call->budget.undecided
-           && call->service->client
+    return call->answer && !call->inner && call->service->client
            ? call->service->client(call->request->baton) : -1;
 }
 

@@ -289,6 +289,14 @@ void crm_store_take(crm_store_t *store)
     pthread_mutex_unlock(&store->mutex);
 }
 
+int crm_store_admits(crm_store_t *store, const crm_store_check_t *check)
+{
+    if (!LOAD(check->done)) {
+        crm_store_take(store);
+    }
+    return LOAD(check->done) && (!check->answered || check->admitted);
+}
+
 /* Wait until CHECK is done. */
 static void wait_for(crm_store_t *store, crm_store_check_t *check)
 {

@@ -318,8 +318,10 @@ START_TEST(a_decision_may_come_later)
     ck_assert_int_eq(server.receiving, 2);
     ck_assert_str_eq(apr_table_get(budgets[2].headers,
                                    "X-RateLimit-Remaining"), "0");
+    ck_assert(crm_store_admits(store, &budgets[0].check));
     ck_assert_ptr_null(crm_budget_settle(&budgets[0], crm_check_pool()));
     ck_assert_ptr_null(crm_budget_settle(&budgets[1], crm_check_pool()));
+    ck_assert_msg(!crm_store_admits(store, &budgets[3].check), "it is refused");
     ck_assert_int_eq(crm_budget_settle(&budgets[3], crm_check_pool())->code,
                      CRM_E_RATE_LIMITED);
     ck_assert_ptr_null(apr_table_get(budgets[3].headers, "ETag"));
@@ -344,8 +346,9 @@ START_TEST(answers_that_have_arrived_are_taken_for_all)
     server.late = 1;
     crm_store_take(store);
     ck_assert_msg(!server.receiving, "it has not arrived");
+    ck_assert(!crm_store_admits(store, &budgets[1].check));
     server.late = 0;
-    crm_store_take(store);
+    ck_assert(crm_store_admits(store, &budgets[1].check));
     ck_assert_int_eq(server.receiving, 1);
     for (int i = 0; i < 3; i++) {
         ck_assert_ptr_null(crm_budget_settle(&budgets[i], crm_check_pool()));
