@@ -82,6 +82,9 @@ CREATE INDEX conversation_visitor ON crmapi.conversation
     (workspace_id, visitor_id, created_at, id) WHERE visitor_id IS NOT NULL;
 CREATE INDEX conversation_thread ON crmapi.conversation
     (workspace_id, thread, created_at, id) WHERE thread IS NOT NULL;
+-- those of a person who is erased; mails are found by conversation_find
+CREATE INDEX conversation_phone ON crmapi.conversation
+    (workspace_id, crmapi.phone_key(phone_number)) WHERE phone_number IS NOT NULL;
 CREATE INDEX conversation_assigned ON crmapi.conversation
     (workspace_id, assigned_to, created_at, id, type, active)
     INCLUDE (deleted, archived, human_takeover)
@@ -323,6 +326,9 @@ CREATE INDEX submission_form ON crmapi.submission
     (workspace_id, form_id, submitted_at, id);
 CREATE INDEX submission_contact ON crmapi.submission
     (workspace_id, contact_id, submitted_at, id) WHERE contact_id IS NOT NULL;
+-- what a person who is erased may have entered
+CREATE INDEX submission_of_nobody ON crmapi.submission (workspace_id)
+    WHERE contact_id IS NULL;
 
 -- ---- ids -------------------------------------------------------------------
 

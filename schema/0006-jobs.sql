@@ -39,6 +39,13 @@ CREATE TABLE crmapi.job (
 ) WITH (autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_vacuum_cost_delay = 0);
 
+-- The row that a job with PAYLOAD is about: an enrollment, a conversation or, of an
+-- erasure, a contact.
+CREATE FUNCTION crmapi.job_about(payload jsonb) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN coalesce(payload ->> 'enrollment_id', payload ->> 'conversation_id',
+                    payload ->> 'contact_id', payload #>> '{contact_ids,0}');
+
 -- The worker serves all workspaces, so most of these do not start with
 -- workspace_id. Each has one state only and stays small, however many jobs are
 -- finished.
@@ -51,6 +58,9 @@ CREATE INDEX job_waiting ON crmapi.job (lane, run_at, id)
 -- jobs of an enrollment that ends
 CREATE INDEX job_enrollment ON crmapi.job
     (workspace_id, (payload ->> 'enrollment_id')) WHERE state = 'ready';
+-- jobs of a person who is erased; those of webhooks are found by their deliveries
+CREATE INDEX job_about ON crmapi.job (workspace_id, crmapi.job_about(payload))
+    WHERE lane <> 'webhook';
 -- leases that have expired
 CREATE INDEX job_leased ON crmapi.job (leased_until) WHERE state = 'leased';
 -- leases of a worker

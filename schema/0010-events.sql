@@ -48,11 +48,21 @@ CREATE TABLE crmapi.event (
     -- Webhooks send its trace id; GET /events does not show it (contract 15.4).
     trace text COLLATE "C"
         DEFAULT nullif(current_setting('crmapi.trace', true), ''),
+    -- The row that it is about, and the one that this belonged to then: the contact,
+    -- or the conversation of a message. NULL if no person can be meant, and in what
+    -- is told about a message, which is never erased without its conversation.
+    row_id uuid,
+    owner_id uuid,
     PRIMARY KEY (workspace_id, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_vacuum_cost_delay = 0);
 -- events that upkeep deletes
 CREATE INDEX event_old ON crmapi.event (created_at);
+-- events about a person who is erased
+CREATE INDEX event_row ON crmapi.event (workspace_id, row_id)
+    WHERE row_id IS NOT NULL;
+CREATE INDEX event_owner ON crmapi.event (workspace_id, owner_id)
+    WHERE owner_id IS NOT NULL;
 
 CREATE TABLE crmapi.webhook_endpoint (
     id uuid NOT NULL,
@@ -332,10 +342,10 @@ BEGIN
     IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types)) THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id)
     VALUES (crmapi.event_id(crmapi.event_next(OLD.workspace_id)),
         OLD.workspace_id, TG_ARGV[0],
-        json_object('{id}', ARRAY[OLD.id::text]))
+        json_object('{id}', ARRAY[OLD.id::text]), OLD.id)
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(OLD.workspace_id, event, TG_ARGV[0]);
@@ -367,11 +377,13 @@ BEGIN
     IF NOT (feed.log OR happened = ANY (feed.types)) THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
+        owner_id)
     VALUES (crmapi.event_id(crmapi.event_next(OLD.workspace_id)),
         OLD.workspace_id, happened, CASE happened WHEN 'contact.merged'
             THEN crmapi.contact_merged_fields(merged)
-            ELSE json_object('{id}', ARRAY[OLD.id::text]) END)
+            ELSE json_object('{id}', ARRAY[OLD.id::text]) END, OLD.id,
+        merged.merged_into)
     RETURNING v.id INTO event;
     IF happened = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(OLD.workspace_id, event, happened);
@@ -401,11 +413,11 @@ BEGIN
     IF types IS NULL THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
         NEW.workspace_id, 'contact.created', crmapi.contact_fields(NEW, NULL,
             crmapi.contact_suppressed(NEW.workspace_id, NEW.email_key,
-                                      NEW.phone_key)))
+                                      NEW.phone_key)), NEW.id)
     RETURNING v.id INTO event;
     IF 'contact.created' = ANY (types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, 'contact.created');
@@ -441,14 +453,14 @@ BEGIN
     IF types IS NULL THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id)
     SELECT crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
         NEW.workspace_id, 'contact.updated', crmapi.contact_fields(NEW,
             (SELECT a.created_at FROM crmapi.activity a
              WHERE a.workspace_id = NEW.workspace_id AND a.contact_id = NEW.id
              ORDER BY a.created_at DESC LIMIT 1),
             crmapi.contact_suppressed(NEW.workspace_id, NEW.email_key,
-                                      NEW.phone_key))
+                                      NEW.phone_key)), NEW.id
     RETURNING v.id INTO event;
     IF 'contact.updated' = ANY (types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, 'contact.updated');
@@ -514,9 +526,11 @@ BEGIN
         OR NEW.updated_at = OLD.updated_at AND OLD IS NOT DISTINCT FROM NEW THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
+        owner_id)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.pipeline_card_fields(NEW))
+        NEW.workspace_id, TG_ARGV[0], crmapi.pipeline_card_fields(NEW), NEW.id,
+        NEW.contact_id)
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
@@ -541,9 +555,11 @@ BEGIN
         OR NEW.updated_at = OLD.updated_at AND OLD IS NOT DISTINCT FROM NEW THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
+        owner_id)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.activity_fields(NEW))
+        NEW.workspace_id, TG_ARGV[0], crmapi.activity_fields(NEW), NEW.id,
+        NEW.contact_id)
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
@@ -570,9 +586,11 @@ BEGIN
             AND OLD IS NOT DISTINCT FROM NEW) THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
+        owner_id)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.conversation_fields(NEW))
+        NEW.workspace_id, TG_ARGV[0], crmapi.conversation_fields(NEW), NEW.id,
+        NEW.contact_id)
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
@@ -602,9 +620,10 @@ BEGIN
         rung := crmapi.bell(NEW.workspace_id);
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, owner_id)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.message_fields(NEW))
+        NEW.workspace_id, TG_ARGV[0], crmapi.message_fields(NEW),
+        NEW.conversation_id)
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
@@ -628,9 +647,11 @@ BEGIN
     IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types)) THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
+        owner_id)
     VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.submission_fields(NEW))
+        NEW.workspace_id, TG_ARGV[0], crmapi.submission_fields(NEW), NEW.id,
+        NEW.contact_id)
     RETURNING v.id INTO event;
     IF TG_ARGV[0] = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
@@ -683,7 +704,8 @@ BEGIN
         OR OLD.status = NEW.status AND OLD.contact_id = NEW.contact_id THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
+        owner_id)
     SELECT crmapi.event_id(crmapi.event_next(t.workspace_id)),
         t.workspace_id, TG_ARGV[0], crmapi.enrollment_fields(t,
             (SELECT json_build_object('id', q.id, 'name', q.name, 'status',
@@ -694,7 +716,7 @@ BEGIN
                                       ORDER BY s.sort_order), '[]')
              FROM crmapi.enrollment_step s
              WHERE s.workspace_id = NEW.workspace_id
-               AND s.enrollment_id = t.id))
+               AND s.enrollment_id = t.id)), t.id, t.contact_id
     FROM crmapi.enrollment t
     WHERE t.workspace_id = NEW.workspace_id AND t.id = NEW.id
     RETURNING v.id INTO event;

@@ -196,6 +196,9 @@ CREATE TABLE crmapi.erasure (
     erased_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
     PRIMARY KEY (workspace_id, id)
 );
+-- how far an erasure is; messages to people who were erased, in an outbox
+CREATE INDEX erasure_find ON crmapi.erasure
+    USING gin (workspace_id, contact_ids, sent_ids);
 
 -- TEXT as a part of a pattern of LIKE. Internal.
 CREATE FUNCTION crmapi.like_text(text text) RETURNS text
@@ -273,7 +276,7 @@ BEGIN
         UNION
         SELECT c.id FROM crmapi.conversation c
         WHERE c.workspace_id = person_talks.workspace
-          AND c.phone_number IS NOT NULL AND phones <> '{}'
+          AND c.phone_number IS NOT NULL
           AND crmapi.phone_key(c.phone_number) = ANY (phones));
 END
 $$;
@@ -314,16 +317,16 @@ BEGIN
     UNION ALL
     SELECT 'submission', s.id FROM crmapi.submission s
     WHERE s.workspace_id = person_rows.workspace
-      AND (s.contact_id = ANY (contacts) OR s.contact_id IS NULL
-           AND EXISTS (SELECT FROM unnest(mails || phones) k
-               WHERE position(k IN crmapi.fold(s.custom_field_responses::text))
-                   > 0))
+      AND s.contact_id = ANY (contacts)
     UNION ALL
-    SELECT 'sequence', e.sequence_id FROM crmapi.enrollment e
-    WHERE e.workspace_id = person_rows.workspace
-      AND e.contact_id = ANY (contacts)
+    SELECT 'submission', s.id FROM crmapi.submission s
+    WHERE s.workspace_id = person_rows.workspace AND s.contact_id IS NULL
+      AND EXISTS (SELECT FROM unnest(mails || phones) k
+          WHERE position(k IN crmapi.fold(s.custom_field_responses::text)) > 0)
     UNION ALL
-    SELECT 'enrollment', e.id FROM crmapi.enrollment e
+    SELECT r.of, CASE r.of WHEN 'sequence' THEN e.sequence_id ELSE e.id END
+    FROM crmapi.enrollment e
+    CROSS JOIN (VALUES ('sequence'), ('enrollment')) r(of)
     WHERE e.workspace_id = person_rows.workspace
       AND e.contact_id = ANY (contacts)
     UNION ALL
@@ -341,26 +344,59 @@ BEGIN
 END
 $$;
 
--- The events of WORKSPACE that are about a row with one of IDS. Internal.
-CREATE FUNCTION crmapi.person_events(workspace uuid, ids text[])
+-- The events of WORKSPACE that are about a row with one of IDS, or about what
+-- belonged to it. A conversation that is no more may have events, and so may its
+-- messages. Internal.
+CREATE FUNCTION crmapi.person_events(workspace uuid, ids uuid[])
     RETURNS uuid[]
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    gone CONSTANT uuid[] := ARRAY(SELECT DISTINCT v.row_id FROM crmapi.event v
+        WHERE v.workspace_id = person_events.workspace
+          AND v.owner_id = ANY (ids) AND v.type LIKE 'conversation.%'
+          AND NOT EXISTS (SELECT FROM crmapi.conversation c
+              WHERE c.workspace_id = person_events.workspace
+                AND c.id = v.row_id));
 BEGIN
-    RETURN ARRAY(SELECT v.id FROM crmapi.event v
-        WHERE v.workspace_id = person_events.workspace AND EXISTS (
-            SELECT FROM json_each_text(coalesce(v.fields,
-                v.body::json -> 'data')) f WHERE f.value = ANY (ids)));
+    RETURN ARRAY(
+        SELECT v.id FROM crmapi.event v
+        WHERE v.workspace_id = person_events.workspace
+          AND v.row_id = ANY (ids || gone)
+        UNION
+        SELECT v.id FROM crmapi.event v
+        WHERE v.workspace_id = person_events.workspace
+          AND v.owner_id = ANY (ids || gone));
 END
 $$;
 
--- Lock what sends for the person with the rows IDS. Returns whether something is
--- being sent now; then what is not sent yet is stopped. Locks: enrollment, step, job.
--- Internal.
+-- The jobs of WORKSPACE that are about a row with one of IDS, or that tell an
+-- endpoint one of EVENTS. The job of an erasure is not about the person: it would
+-- wait for itself. Internal.
+CREATE FUNCTION crmapi.person_jobs(workspace uuid, ids uuid[], events uuid[])
+    RETURNS bigint[]
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT j.id FROM crmapi.job j
+        WHERE j.workspace_id = person_jobs.workspace AND j.lane <> 'webhook'
+          AND j.kind <> 'sequence.erase'
+          AND crmapi.job_about(j.payload) = ANY (ids::text[])
+        UNION ALL
+        SELECT d.job_id FROM crmapi.webhook_delivery d
+        WHERE d.workspace_id = person_jobs.workspace
+          AND d.event_id = ANY (events));
+END
+$$;
+
+-- Lock what sends for the person with the rows IDS, or tells EVENTS. Returns whether
+-- something is being sent now; then what is not sent yet is stopped. Locks:
+-- enrollment, step, job. Internal.
 CREATE FUNCTION crmapi.erase_busy(workspace uuid, enrollments uuid[],
-                                  ids text[]) RETURNS boolean
+                                  ids uuid[], events uuid[]) RETURNS boolean
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     enrollment uuid;
+    jobs bigint[];
     leased boolean;
 BEGIN
     PERFORM FROM crmapi.enrollment e
@@ -370,19 +406,17 @@ BEGIN
         PERFORM crmapi.enrollment_end(workspace, enrollment, 'stopped_user',
                                       'contact_erased');
     END LOOP;
+    jobs := crmapi.person_jobs(workspace, ids, events);
     WITH mine AS MATERIALIZED (
         SELECT j.state FROM crmapi.job j
-        WHERE j.workspace_id = erase_busy.workspace
-          AND j.state IN ('ready', 'leased') AND EXISTS (
-              SELECT FROM jsonb_each_text(j.payload) p
-              WHERE p.value = ANY (ids))
+        WHERE j.workspace_id = erase_busy.workspace AND j.id = ANY (jobs)
+          AND j.state IN ('ready', 'leased')
         ORDER BY j.id FOR UPDATE)
     SELECT coalesce(bool_or(m.state = 'leased'), false) INTO leased
     FROM mine m;
     UPDATE crmapi.job j SET state = 'cancelled', finished_at = crmapi.now_ms()
-    WHERE j.workspace_id = erase_busy.workspace AND j.state = 'ready'
-      AND EXISTS (SELECT FROM jsonb_each_text(j.payload) p
-                  WHERE p.value = ANY (ids));
+    WHERE j.workspace_id = erase_busy.workspace AND j.id = ANY (jobs)
+      AND j.state = 'ready';
     RETURN leased;
 END
 $$;
@@ -425,25 +459,29 @@ BEGIN
 END
 $$;
 
--- Delete what names a row with one of IDS, or one of EVENTS, or an address. Internal.
-CREATE FUNCTION crmapi.erase_traces(workspace uuid, ids text[], events uuid[],
+-- Delete what names a row with one of IDS, or one of EVENTS, or an address. Stored
+-- answers and results of intake are kept for some hours or days: all of WORKSPACE are
+-- read (erase_is_long()). Internal.
+CREATE FUNCTION crmapi.erase_traces(workspace uuid, ids uuid[], events uuid[],
                                     addresses text[]) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    named CONSTANT text[] := ids::text[];
+    jobs CONSTANT bigint[] := crmapi.person_jobs(workspace, ids, events);
 BEGIN
     DELETE FROM crmapi.job j
-    WHERE j.workspace_id = erase_traces.workspace AND EXISTS (
-        SELECT FROM jsonb_each_text(j.payload) p WHERE p.value = ANY (ids));
+    WHERE j.workspace_id = erase_traces.workspace AND j.id = ANY (jobs);
     DELETE FROM crmapi.event v      -- deliveries and attempts follow
     WHERE v.workspace_id = erase_traces.workspace AND v.id = ANY (events);
     DELETE FROM crmapi.idempotent_answer a
     WHERE a.workspace_id = erase_traces.workspace AND (
         EXISTS (SELECT FROM json_each_text(a.fields) f
-                WHERE f.value = ANY (ids))
-        OR EXISTS (SELECT FROM unnest(ids || addresses) i
+                WHERE f.value = ANY (named))
+        OR EXISTS (SELECT FROM unnest(named || addresses) i
                    WHERE position(i IN crmapi.fold(a.body)) > 0));
     DELETE FROM crmapi.intake_event i
     WHERE i.workspace_id = erase_traces.workspace AND EXISTS (
-        SELECT FROM jsonb_each_text(i.result) r WHERE r.value = ANY (ids));
+        SELECT FROM jsonb_each_text(i.result) r WHERE r.value = ANY (named));
 END
 $$;
 
@@ -460,9 +498,9 @@ BEGIN
         RETURN;
     END IF;
     made := crmapi.event_id(crmapi.event_next(workspace));
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id)
     VALUES (made, erase_event.workspace, 'contact.erased',
-            json_build_object('id', erase_event.contact));
+            json_build_object('id', erase_event.contact), erase_event.contact);
     IF 'contact.erased' = ANY (feed.types) THEN
         PERFORM crmapi.webhook_plan(workspace, made, 'contact.erased');
     END IF;
@@ -550,7 +588,7 @@ DECLARE
     mine jsonb;         -- {"table": [ids]}
     locked jsonb;       -- MINE, when its rows were locked
     counted jsonb;
-    ids text[];
+    ids uuid[];
     events uuid[];
     -- those that were merged into them (contract 20.5)
     merged CONSTANT uuid[] := ARRAY(SELECT m.id FROM crmapi.contact_merged m
@@ -570,15 +608,12 @@ BEGIN
         PERFORM crmapi.erase_lock(workspace, mine);
         locked := mine;
     END LOOP;
-    ids := ARRAY(SELECT i #>> '{}' FROM jsonb_each(mine) t(of, list)
+    ids := ARRAY(SELECT (i #>> '{}')::uuid FROM jsonb_each(mine) t(of, list)
                  CROSS JOIN LATERAL jsonb_array_elements(t.list) i
-                 WHERE t.of <> 'suppression') || merged::text[];
+                 WHERE t.of <> 'suppression') || merged;
     events := crmapi.person_events(workspace, ids);
-    ids := ids || ARRAY(SELECT d.id::text FROM crmapi.webhook_delivery d
-                        WHERE d.workspace_id = erase.workspace
-                          AND d.event_id = ANY (events));
-    IF crmapi.erase_busy(workspace, crmapi.id_list(mine -> 'enrollment'), ids)
-    THEN
+    IF crmapi.erase_busy(workspace, crmapi.id_list(mine -> 'enrollment'), ids,
+                         events) THEN
         RETURN NULL;
     END IF;
     PERFORM crmapi.erase_note(workspace, contacts || merged, mails, phones,
@@ -596,13 +631,15 @@ BEGIN
 END
 $$;
 
--- Whether an erasure in WORKSPACE may take longer than a request: it reads all
--- events. Internal.
+-- Whether an erasure in WORKSPACE may take longer than a request: it reads all stored
+-- answers and results of intake. Internal.
 CREATE FUNCTION crmapi.erase_is_long(workspace uuid) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM crmapi.event v
-                   WHERE v.workspace_id = erase_is_long.workspace OFFSET 20000);
+    RETURN EXISTS (SELECT FROM crmapi.idempotent_answer a
+                   WHERE a.workspace_id = erase_is_long.workspace OFFSET 20000)
+        OR EXISTS (SELECT FROM crmapi.intake_event i
+                   WHERE i.workspace_id = erase_is_long.workspace OFFSET 20000);
 END
 $$;
 
@@ -618,7 +655,8 @@ BEGIN
     SELECT erase_later.workspace, 'sequence.erase', what
     WHERE NOT EXISTS (SELECT FROM crmapi.job j
         WHERE j.workspace_id = erase_later.workspace AND j.state = 'ready'
-          AND j.kind = 'sequence.erase' AND j.payload = what);
+          AND j.lane <> 'webhook' AND j.kind = 'sequence.erase'
+          AND crmapi.job_about(j.payload) = contact::text);
     RETURN 'pending';
 END
 $$;
@@ -635,9 +673,9 @@ BEGIN
     END IF;
     RETURN CASE WHEN EXISTS (SELECT FROM crmapi.job j
         WHERE j.workspace_id = erase_status.workspace
-          AND j.kind = 'sequence.erase'
+          AND j.lane <> 'webhook' AND j.kind = 'sequence.erase'
           AND j.state NOT IN ('done', 'cancelled')
-          AND j.payload = jsonb_build_object('contact_ids', ARRAY[contact]))
+          AND crmapi.job_about(j.payload) = contact::text)
         THEN 'pending' ELSE 'erased' END;
 END
 $$;
@@ -671,7 +709,7 @@ BEGIN
         PERFORM crmapi.erase_busy(workspace, ARRAY(
             SELECT e.id FROM crmapi.enrollment e
             WHERE e.workspace_id = contact_erase.workspace
-              AND e.contact_id = ANY (who.contacts)), '{}');
+              AND e.contact_id = ANY (who.contacts)), '{}', '{}');
         RETURN crmapi.erase_later(workspace, contact);
     END IF;
     IF crmapi.erase(workspace, who.contacts, who.mails, who.phones) IS NULL THEN

@@ -388,7 +388,7 @@ my %CALL = (
     enrollment_end => ["approved", "SELECT crmapi.enrollment_end('W', '$ID',"
         . " 'stopped_user', 'r')", { job => "ready job" }],
     erase_busy => ["approved", "SELECT crmapi.erase_busy('W', ARRAY['$ID']::uuid[],"
-        . " ARRAY['$ID'])", { job => "ready job" }],
+        . " ARRAY['$ID']::uuid[], '{}')", { job => "ready job" }],
     erase_lock => ["approved", "SELECT crmapi.erase_lock('W',"
         . " jsonb_object_agg(k, jsonb_build_array('$ID'))) FROM"
         . " unnest('{enrollment,activity,pipeline_card,conversation,message,"

@@ -393,6 +393,11 @@ subtest "in a large workspace crmapid erases" => sub {
         SELECT crmapi.event_id(crmapi.event_next('@{[$w->id]}')),
             '@{[$w->id]}', 'contact.deleted', '{\"id\": \"x\"}'
         FROM generate_series(1, 20001)");
+    my $soon = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => ["soon-$MAIL"] })->data->{id};
+    is(erase($soon), "erased", "events are found by an index");
+    sql($database, "INSERT INTO crmapi.intake_event (workspace_id, event_id)
+        SELECT '@{[$w->id]}', 'many-' || n FROM generate_series(1, 20001) n");
     my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
         emails => ["large-$MAIL"] })->data->{id};
     is(erase($id), "pending", "it is told");
@@ -400,6 +405,46 @@ subtest "in a large workspace crmapid erases" => sub {
     $worker->once;
     status_is($c->get("/api/v1/contacts/$id"), 404, "crmapid erases it");
     is(erase($id), "erased", "and tells it");
+};
+
+# The ids of rows that EVENTS of the workspace are about.
+sub told { return { map { $_->[0] => 1 } sql($database, "SELECT coalesce(fields,
+    body::json -> 'data') ->> 'id', 1 FROM crmapi.event
+    WHERE workspace_id = '@{[$w->id]}'") } }
+
+subtest "events of what was the person's before, too" => sub {
+    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => ["late-$MAIL"] })->data->{id};
+    my ($other) = map { $_->data->{id} } $c->post("/api/v1/contacts",
+        { bot_id => $w->agent, emails => ["else\@x.example"] });
+    my $stage = sql($database, "SELECT id FROM crmapi.pipeline_stage LIMIT 1");
+    my $card = sub { $c->post("/api/v1/pipeline-cards", { title => "$TOKEN $_[0]",
+        pipeline_stage_id => $stage, contact_id => $_[1] })->data->{id} };
+    my $taken = $card->("taken", $id);
+    my $given = $card->("given", $other);
+    my $move = sub { status_is($c->patch("/api/v1/pipeline-cards/$_[0]",
+        { contact_id => $_[1], title => "moved" }), 200, "a card moves") };
+    $move->($taken, $other);
+    $move->($given, $id);
+    my $note = $c->post("/api/v1/activities", { contact_id => $id,
+        activity_type => "note", title => $TOKEN })->data->{id};
+    status_is($c->delete("/api/v1/activities/$note"), 204, "an activity goes");
+    my ($talk) = $w->import_objects([{ object => "conversation", type => "email",
+        bot_id => $w->agent, contact_id => $id, subject => $TOKEN }]);
+    my ($kept) = $w->import_objects([{ object => "conversation", type => "sms",
+        bot_id => $w->agent, contact_id => $other }]);
+    $w->import_objects([map { { object => "message", role => "user",
+        conversation_id => $_, content => "m $TOKEN $_" } } $talk]);
+    $w->import_objects([{ object => "message", role => "user",
+        conversation_id => $kept, content => "another one's" }]);
+    sql($database, "DELETE FROM crmapi.conversation WHERE id = '$talk'");
+    my %is = map { $_ => 1 } found();
+    ok($is{"event.fields"}, "there are events");
+    sql($database, "DELETE FROM crmapi.intake_event WHERE event_id ~ '^many'");
+    is(erase($id), "erased", "the person is erased");
+    is_deeply([found()], [], "no event has a token");
+    ok(!told()->{$talk}, "nor a conversation that is no more");
+    ok(told()->{$_}, "what is about others is there") for $kept, $other, $taken;
 };
 
 subtest "who comes back after the erasure is not erased" => sub {

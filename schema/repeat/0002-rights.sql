@@ -111,7 +111,7 @@ function (who, names) AS (VALUES
         ' conversation_last_activity counter_slot digits domain_ascii'
         ' domain_character email_base email_canonical email_key email_keys'
         ' enrollment_is_live event_bound event_id event_ticket event_time fold'
-        ' list_join list_primary list_text now_ms pacing_fit phone_ascii'
+        ' job_about list_join list_primary list_text now_ms pacing_fit phone_ascii'
         ' phone_e164 phone_key phone_keys phone_plain phone_read punycode tag_keys'
         ' field_keys member_keys address_keys contact_keys json_merge'
         -- on rows: 0001-events.sql makes them
