@@ -82,7 +82,7 @@ CREATE TABLE crmapi.webhook_endpoint (
             'pipeline_card.deleted', 'activity.created', 'activity.updated',
             'activity.deleted', 'conversation.created', 'conversation.updated',
             'conversation.deleted', 'message.created', 'message.updated',
-            'form.submitted', 'enrollment.updated']),
+            'form.submitted', 'submission.deleted', 'enrollment.updated']),
     -- The keys that sign (Standard Webhooks 1.0: 24 to 64 bytes). The old one
     -- signs as well until old_key_until.
     key bytea NOT NULL CHECK (octet_length(key) BETWEEN 24 AND 64),
@@ -766,7 +766,8 @@ BEGIN
             FOR EACH ROW EXECUTE FUNCTION crmapi.%I(%L)', name,
             name || '_event', name || '.updated');
     END LOOP;
-    FOREACH name IN ARRAY ARRAY['company', 'pipeline_card', 'activity'] LOOP
+    FOREACH name IN ARRAY ARRAY['company', 'pipeline_card', 'activity',
+        'submission'] LOOP
         EXECUTE format('CREATE TRIGGER event_delete AFTER DELETE ON crmapi.%I
             FOR EACH ROW EXECUTE FUNCTION crmapi.event_deleted(%L)', name,
             name || '.deleted');

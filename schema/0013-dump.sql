@@ -221,26 +221,22 @@ BEGIN
 END
 $$;
 
--- The person whom CONTACT, an id, EMAIL or PHONE names (the others are null): its
--- addresses as email_key() and phone_key() have them, and all contacts that have one
--- of these. For the owner.
-CREATE FUNCTION crmapi.person(workspace uuid, contact uuid, email text,
-        phone text, OUT contacts uuid[], OUT mails text[], OUT phones text[])
+-- The person CONTACTS, MAILS, PHONES, with all addresses of the contacts and all
+-- contacts that have one of the addresses. Internal.
+CREATE FUNCTION crmapi.person_whole(workspace uuid, INOUT contacts uuid[],
+                                    INOUT mails text[], INOUT phones text[])
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    had uuid[];
+    had integer := -1;
+    more record;
 BEGIN
-    contacts := ARRAY(SELECT c.id FROM crmapi.contact c
-                      WHERE c.workspace_id = person.workspace
-                        AND c.id = person.contact
-                      UNION
-                      SELECT crmapi.contacts_with(workspace, email, phone));
-    LOOP
-        SELECT a.* INTO mails, phones
-        FROM crmapi.person_addresses(workspace, contacts) a;
-        had := contacts;
+    WHILE cardinality(contacts) > had LOOP
+        had := cardinality(contacts);
+        more := crmapi.person_addresses(workspace, contacts);
+        mails := ARRAY(SELECT unnest(mails) UNION SELECT unnest(more.mails));
+        phones := ARRAY(SELECT unnest(phones) UNION SELECT unnest(more.phones));
         contacts := ARRAY(
-            SELECT unnest(had)
+            SELECT unnest(contacts)
             UNION
             SELECT w.id FROM unnest(mails) m
             CROSS JOIN LATERAL crmapi.contacts_with(workspace, m, NULL) w(id)
@@ -248,12 +244,23 @@ BEGIN
             SELECT w.id FROM unnest(phones) p
             CROSS JOIN LATERAL crmapi.contacts_with(workspace, NULL, p) w(id)
             ORDER BY 1);
-        EXIT WHEN cardinality(contacts) = cardinality(had);
     END LOOP;
-    mails := ARRAY(SELECT unnest(mails) UNION SELECT k
-                   FROM crmapi.email_key(email) k WHERE k <> '');
-    phones := ARRAY(SELECT unnest(phones) UNION SELECT k
-                    FROM crmapi.phone_key(phone) k WHERE k <> '');
+END
+$$;
+
+-- The person whom CONTACT, an id, EMAIL or PHONE names (the others are null): its
+-- addresses as email_key() and phone_key() have them, and all contacts that have one
+-- of these. For the owner.
+CREATE FUNCTION crmapi.person(workspace uuid, contact uuid, email text,
+        phone text, OUT contacts uuid[], OUT mails text[], OUT phones text[])
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT p.* INTO contacts, mails, phones
+    FROM crmapi.person_whole(workspace,
+        ARRAY(SELECT c.id FROM crmapi.contact c
+              WHERE c.workspace_id = person.workspace AND c.id = person.contact),
+        ARRAY(SELECT k FROM crmapi.email_key(email) k WHERE k <> ''),
+        ARRAY(SELECT k FROM crmapi.phone_key(phone) k WHERE k <> '')) p;
 END
 $$;
 
@@ -507,7 +514,9 @@ BEGIN
 END
 $$;
 
--- Delete the rows of the person CONTACTS, MAILS, PHONES. Internal.
+-- Delete the rows of the person CONTACTS, MAILS, PHONES. If no contact has the
+-- addresses, readers of events are told to forget what is no more by the id of no
+-- contact. Internal.
 CREATE FUNCTION crmapi.erase_rows(workspace uuid, contacts uuid[],
         mails text[], phones text[], talks uuid[], submissions uuid[],
         sequences uuid[]) RETURNS void
@@ -537,8 +546,10 @@ BEGIN
     WHERE s.workspace_id = erase_rows.workspace
       AND s.address = ANY (CASE s.kind WHEN 'email' THEN mails
                            ELSE phones END);
-    FOREACH contact IN ARRAY contacts LOOP
-        PERFORM crmapi.erase_event(workspace, contact);
+    FOREACH contact IN ARRAY contacts || CASE WHEN contacts = '{}'
+        AND talks <> '{}' THEN gen_random_uuid() END LOOP
+        PERFORM crmapi.erase_event(workspace, contact)
+        WHERE contact IS NOT NULL;
     END LOOP;
 END
 $$;
@@ -576,13 +587,15 @@ BEGIN
 END
 $$;
 
--- Erase the person CONTACTS, MAILS, PHONES, as person() has it. Returns how many
--- rows of which tables are gone, or NULL: something is being sent to the person, or
--- to an endpoint about it. Then nothing is gone, and nothing more is sent: call it
--- again in another transaction. Locks: enrollment, activity, card, conversation,
--- message, contact, step, job. For the owner.
+-- Erase the person CONTACTS, MAILS, PHONES, as person() has it; if it is WHOLE, with
+-- the addresses that the contacts have got since, and what belongs to these. Returns
+-- how many rows of which tables are gone, or NULL: something is being sent to the
+-- person, or to an endpoint about it. Then nothing is gone, and nothing more is sent:
+-- call it again in another transaction. Locks: enrollment, activity, card,
+-- conversation, message, contact, step, job. For the owner.
 CREATE FUNCTION crmapi.erase(workspace uuid, contacts uuid[], mails text[],
-                             phones text[]) RETURNS jsonb
+                             phones text[], whole boolean DEFAULT false)
+    RETURNS jsonb
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     mine jsonb;         -- {"table": [ids]}
@@ -590,13 +603,14 @@ DECLARE
     counted jsonb;
     ids uuid[];
     events uuid[];
-    -- those that were merged into them (contract 20.5)
-    merged CONSTANT uuid[] := ARRAY(SELECT m.id FROM crmapi.contact_merged m
-        WHERE m.workspace_id = erase.workspace
-          AND m.merged_into = ANY (erase.contacts));
+    merged uuid[];      -- those that were merged into them (contract 20.5)
 BEGIN
     -- what is added until they are locked is theirs, too
     LOOP
+        IF whole THEN
+            SELECT p.* INTO contacts, mails, phones
+            FROM crmapi.person_whole(workspace, contacts, mails, phones) p;
+        END IF;
         SELECT coalesce(jsonb_object_agg(r.of, r.ids), '{}'),
             jsonb_object_agg(r.of, r.n)
         INTO mine, counted
@@ -608,6 +622,9 @@ BEGIN
         PERFORM crmapi.erase_lock(workspace, mine);
         locked := mine;
     END LOOP;
+    merged := ARRAY(SELECT m.id FROM crmapi.contact_merged m
+                    WHERE m.workspace_id = erase.workspace
+                      AND m.merged_into = ANY (contacts));
     ids := ARRAY(SELECT (i #>> '{}')::uuid FROM jsonb_each(mine) t(of, list)
                  CROSS JOIN LATERAL jsonb_array_elements(t.list) i
                  WHERE t.of <> 'suppression') || merged;
@@ -712,7 +729,8 @@ BEGIN
               AND e.contact_id = ANY (who.contacts)), '{}', '{}');
         RETURN crmapi.erase_later(workspace, contact);
     END IF;
-    IF crmapi.erase(workspace, who.contacts, who.mails, who.phones) IS NULL THEN
+    IF crmapi.erase(workspace, who.contacts, who.mails, who.phones, true) IS NULL
+    THEN
         RETURN CASE WHEN late THEN 'busy'
                ELSE crmapi.erase_later(workspace, contact) END;
     END IF;

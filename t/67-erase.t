@@ -7,6 +7,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
+use CrmTest::Process qw(spawn end_process);
 use CrmTest::Receiver;
 use File::Find qw(find);
 use File::Temp qw(tempdir);
@@ -445,6 +446,64 @@ subtest "events of what was the person's before, too" => sub {
     is_deeply([found()], [], "no event has a token");
     ok(!told()->{$talk}, "nor a conversation that is no more");
     ok(told()->{$_}, "what is about others is there") for $kept, $other, $taken;
+};
+
+subtest "what the contact gets while it is erased" => sub {
+    my ($id, $other) = map { $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => [$_] })->data->{id} } "here-$MAIL", "there-$MAIL";
+    my ($talk) = $w->import_objects([{ object => "conversation", type => "sms",
+        bot_id => $w->agent, phone_number => "+4930${NUMBER}5" }]);
+    my ($said) = in_processes(2, sub {
+        return erase($id) if $_[0] == 1 && wait_for(sub { sql($database,
+            "SELECT count(*) FROM pg_locks WHERE objid = 4711") > 0 });
+        # adds addresses, and commits when the erasure waits for the contact
+        sql($database, "DO \$\$ BEGIN
+            UPDATE crmapi.contact SET emails = emails || '[{\"email\":
+                \"there-$MAIL\"}]', phone_numbers = '[{\"phone_number\":
+                \"+4930${NUMBER}5\"}]' WHERE id = '$id';
+            PERFORM pg_advisory_xact_lock(4711);
+            FOR i IN 1 .. 3000 LOOP
+                EXIT WHEN EXISTS (SELECT FROM pg_stat_activity a WHERE
+                    pg_backend_pid() = ANY (pg_blocking_pids(a.pid)));
+                PERFORM pg_stat_clear_snapshot(), pg_sleep(0.01);
+            END LOOP; END \$\$");
+        return;
+    });
+    is($said, "erased", "it waits and is done");
+    status_is($c->get("/api/v1/contacts/$_"), 404, "gone") for $id, $other;
+    status_is($c->get("/api/v1/conversations/$talk"), 404, "with what has the new"
+        . " number alone");
+    is_deeply([found()], [], "no token is left");
+};
+
+subtest "a mirror by events loses who was known by an address alone" => sub {
+    my ($program) = read_file("$CrmTest::TOP/docs/api.md")
+        =~ /^```python\n("""copy\.py.*?)^```$/ms or die "no program";
+    write_file("$folder/copy.py", $program);
+    my ($form) = $w->import_objects([{ object => "form", bot_id => $w->agent,
+        name => "F" }]);
+    my ($submission) = $w->import_objects([{ object => "submission",
+        form_id => $form, custom_field_responses => { q => "by $MAIL" } }]);
+    my ($talk) = $w->import_objects([{ object => "conversation", type => "email",
+        bot_id => $w->agent, email => $MAIL, subject => $TOKEN }]);
+    $w->import_objects([{ object => "message", conversation_id => $talk,
+        role => "user", content => $TOKEN }]);
+    local @ENV{qw(CRMAPI_KEY COPY_SLEEP)} = ($w->key, 0.1);
+    my $pid = spawn(chdir => $folder, log => "$folder/copy.log", command =>
+        ["python3", "copy.py", "http://127.0.0.1:" . $httpd->port,
+        "$folder/copy.json"]);
+    my $copy = sub { read_file("$folder/copy.json", "") };
+    ok(wait_for(sub { $copy->() =~ /$submission/ && $copy->() =~ /$talk/ }, 60),
+        "it has them") or diag(read_file("$folder/copy.log", ""));
+    status_is($c->delete("/api/v1/conversations/$talk"), 204, "a conversation is"
+        . " deleted: its messages stay");
+    ok(wait_for(sub { $copy->() =~ /$TOKEN/ && $copy->() !~ /"subject": "$TOKEN/ },
+        60), "in the mirror, too");
+    $w->ctl("contact", "erase", "--email", $MAIL, "--workspace", $w->id);
+    is_deeply([found()], [], "no token is in the database");
+    ok(wait_for(sub { $copy->() !~ /$TOKEN/ }, 60), "nor in the mirror");
+    unlike($copy->(), qr/$submission|$talk/, "nor what had it");
+    end_process($pid, "TERM");
 };
 
 subtest "who comes back after the erasure is not erased" => sub {

@@ -176,7 +176,7 @@ static crm_error_t *try_erase(const char **counts_p, ctl_t *ctl,
 
     CRM_ERR(ctl_begin(ctl));
     error = ctl_query(&result, ctl, "SELECT crmapi.erase($1::uuid,"
-                      " $2::uuid[], $3::text[], $4::text[])", 4,
+                      " $2::uuid[], $3::text[], $4::text[], true)", 4,
                       person->values);
     *counts_p = error ? NULL : crm_db_value(result, 0, 0);
     if (*counts_p) {

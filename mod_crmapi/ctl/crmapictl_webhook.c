@@ -41,7 +41,7 @@ static const ctl_column_t delivery_columns[] = {
 #define EVENT_TYPES " types with commas between them, of" \
     " contact|company|pipeline_card|activity|conversation.created|updated|" \
     "deleted, message.created, message.updated, form.submitted," \
-    " enrollment.updated"
+    " submission.deleted, enrollment.updated"
 
 /* Set *EVENTS_P to --events, names separated by commas. The database checks
  * them. */

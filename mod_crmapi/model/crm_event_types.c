@@ -43,6 +43,8 @@ const crm_event_type_t crm_event_types[] = {
      "A message has a new status", 0},
     {"form.submitted", "FormSubmitted", &crm_resource_submission,
      "A form was submitted", 0},
+    {"submission.deleted", "SubmissionDeleted", &crm_resource_submission,
+     "A submission was deleted", 1},
     {"enrollment.updated", "EnrollmentUpdated", &crm_resource_enrollment,
      "An enrollment has a new status", 0},
     {NULL, NULL, NULL, NULL, 0}

@@ -1355,6 +1355,26 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "submission.deleted": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A submission was deleted
+         * @description Sent to the endpoints that want this event. It is sent again until one answers with 2xx, and may come twice.
+         */
+        post: operations["onSubmissionDeleted"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "enrollment.updated": {
         parameters: {
             query?: never;
@@ -2487,7 +2507,7 @@ export interface components {
         Event: {
             /** @description the webhook-id of a webhook with this event */
             id: string;
-        } & (components["schemas"]["ContactCreatedEvent"] | components["schemas"]["ContactUpdatedEvent"] | components["schemas"]["ContactDeletedEvent"] | components["schemas"]["ContactErasedEvent"] | components["schemas"]["ContactMergedEvent"] | components["schemas"]["CompanyCreatedEvent"] | components["schemas"]["CompanyUpdatedEvent"] | components["schemas"]["CompanyDeletedEvent"] | components["schemas"]["PipelineCardCreatedEvent"] | components["schemas"]["PipelineCardUpdatedEvent"] | components["schemas"]["PipelineCardDeletedEvent"] | components["schemas"]["ActivityCreatedEvent"] | components["schemas"]["ActivityUpdatedEvent"] | components["schemas"]["ActivityDeletedEvent"] | components["schemas"]["ConversationCreatedEvent"] | components["schemas"]["ConversationUpdatedEvent"] | components["schemas"]["ConversationDeletedEvent"] | components["schemas"]["MessageCreatedEvent"] | components["schemas"]["MessageUpdatedEvent"] | components["schemas"]["FormSubmittedEvent"] | components["schemas"]["EnrollmentUpdatedEvent"]);
+        } & (components["schemas"]["ContactCreatedEvent"] | components["schemas"]["ContactUpdatedEvent"] | components["schemas"]["ContactDeletedEvent"] | components["schemas"]["ContactErasedEvent"] | components["schemas"]["ContactMergedEvent"] | components["schemas"]["CompanyCreatedEvent"] | components["schemas"]["CompanyUpdatedEvent"] | components["schemas"]["CompanyDeletedEvent"] | components["schemas"]["PipelineCardCreatedEvent"] | components["schemas"]["PipelineCardUpdatedEvent"] | components["schemas"]["PipelineCardDeletedEvent"] | components["schemas"]["ActivityCreatedEvent"] | components["schemas"]["ActivityUpdatedEvent"] | components["schemas"]["ActivityDeletedEvent"] | components["schemas"]["ConversationCreatedEvent"] | components["schemas"]["ConversationUpdatedEvent"] | components["schemas"]["ConversationDeletedEvent"] | components["schemas"]["MessageCreatedEvent"] | components["schemas"]["MessageUpdatedEvent"] | components["schemas"]["FormSubmittedEvent"] | components["schemas"]["SubmissionDeletedEvent"] | components["schemas"]["EnrollmentUpdatedEvent"]);
         ContactCreatedEvent: {
             /** @constant */
             type: "contact.created";
@@ -2627,6 +2647,13 @@ export interface components {
             /** Format: date-time */
             timestamp: string;
             data: components["schemas"]["Submission"];
+        };
+        SubmissionDeletedEvent: {
+            /** @constant */
+            type: "submission.deleted";
+            /** Format: date-time */
+            timestamp: string;
+            data: components["schemas"]["Deleted"];
         };
         EnrollmentUpdatedEvent: {
             /** @constant */
@@ -8185,6 +8212,49 @@ export interface operations {
         requestBody: {
             content: {
                 "application/json": components["schemas"]["FormSubmittedEvent"];
+            };
+        };
+        responses: {
+            /** @description Nothing more is sent to this endpoint */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event was received */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The event is sent again later */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    onSubmissionDeleted: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The event's id, the same in every attempt */
+                "webhook-id": components["parameters"]["webhook-id"];
+                /** @description Unix time in seconds of this attempt */
+                "webhook-timestamp": components["parameters"]["webhook-timestamp"];
+                /** @description One signature, or two with a space between them, of webhook-id, webhook-timestamp and the body: v1, and the HMAC-SHA256 in base64 */
+                "webhook-signature": components["parameters"]["webhook-signature"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubmissionDeletedEvent"];
             };
         };
         responses: {
