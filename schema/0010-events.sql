@@ -268,6 +268,26 @@ CREATE FUNCTION crmapi.bell(workspace uuid) RETURNS boolean
         THEN pg_advisory_unlock(uuid_hash_extended(workspace, 1))
         ELSE pg_notify('crmapi_bell', workspace::text) IS NOT NULL END;
 
+-- Whether somebody waits for something to happen in WORKSPACE. For the API and the
+-- worker.
+CREATE FUNCTION crmapi.bell_heard(workspace uuid) RETURNS boolean
+    LANGUAGE sql VOLATILE
+    RETURN CASE WHEN pg_try_advisory_lock(uuid_hash_extended(workspace, 1))
+        THEN NOT pg_advisory_unlock(uuid_hash_extended(workspace, 1))
+        ELSE true END;
+
+-- Notify those that wait in WORKSPACE of a message in CONVERSATION, with its visitor,
+-- whose page may wait. For the API and the worker.
+CREATE FUNCTION crmapi.bell_message(workspace uuid, conversation uuid)
+    RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_notify('crmapi_bell', concat_ws(' ', workspace, (
+        SELECT c.visitor_id FROM crmapi.conversation c
+        WHERE c.workspace_id = workspace AND c.id = conversation)));
+END
+$$;
+
 -- A new number for an event of WORKSPACE. Before it, the transaction gets its
 -- ticket, a lock that conflicts with nothing, unless its last event was of
 -- WORKSPACE, too. Another ticket does no harm: readers stop at the lowest. For
@@ -600,24 +620,23 @@ END
 $$;
 
 -- An event with a message, which is updated if it has another status. Those that
--- wait for messages of a conversation are notified without an event, too. A trigger
--- function.
+-- wait for messages are notified without an event, too. A trigger function.
 CREATE FUNCTION crmapi.message_event() RETURNS trigger
     LANGUAGE plpgsql AS $$
 DECLARE
     feed record;
     event uuid;
-    rung boolean;
 BEGIN
+    IF crmapi.bell_heard(NEW.workspace_id) THEN
+        PERFORM crmapi.bell_message(NEW.workspace_id, NEW.conversation_id);
+    END IF;
     SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
     WHERE f.workspace_id = NEW.workspace_id;
     IF NOT FOUND THEN
-        rung := crmapi.bell(NEW.workspace_id);
         RETURN NULL;
     END IF;
     IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types))
         OR TG_OP = 'UPDATE' AND OLD.status IS NOT DISTINCT FROM NEW.status THEN
-        rung := crmapi.bell(NEW.workspace_id);
         RETURN NULL;
     END IF;
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, owner_id)

@@ -803,8 +803,8 @@ BEGIN
         opened := bot;
         talk.id := crmapi.uuid_v7(at);
         INSERT INTO crmapi.conversation (id, workspace_id, bot_id, type,
-            created_at)
-        VALUES (talk.id, workspace, bot, item.channel, at);
+            visitor_id, created_at)
+        VALUES (talk.id, workspace, bot, item.channel, item.visitor_id, at);
     END IF;
     IF says THEN
         said := crmapi.intake_message(workspace, talk.id, item, at);

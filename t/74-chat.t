@@ -91,8 +91,8 @@ sub answer {
 
 # A poll that is asked, and not yet answered: a client.
 sub asked {
-    my ($visitor, $cursor) = @_;
-    my $client = $httpd->client;
+    my ($visitor, $cursor, $host) = @_;
+    my $client = ($host || $httpd)->client;
     $client->send_raw("GET $CHAT/$bot/messages?wait=25&after=$cursor HTTP/1.1"
         . "\r\nHost: x\r\nAuthorization: Bearer $visitor\r\n\r\n");
     return $client;
@@ -495,11 +495,53 @@ subtest "many wait, and hold no connection" => sub {
     said($visitors[2], { content => "wake" });
     is(texts($polls[2]->read_response("GET")->data), "user: wake",
         "the one that it is for is answered");
-    is((grep { is_answered($_) } @polls[0, 1, 3]), 0, "it alone");
+    my @others = grep { is_answered($_) } @polls[0, 1, 3];
+    is(@others, 0, "it alone") or diag(map { $_->read_response("GET")->text }
+        @others);
     $_->close for @polls;
     ok(wait_for(sub {
         !poll($visitors[0], wait => 1)->data->{retry_after} }, 20),
         "who hangs up makes room");
+};
+
+subtest "many more wait than there are threads" => sub {
+    plan(skip_all => "MPM $mpm: a thread waits") if $mpm ne "event";
+    my $many = $ENV{CRM_VALGRIND} ? 20 : 100;
+    my $host = httpd(database => $database, children => 1,
+        conf => $CONF =~ s/ChatPolls 4/ChatPolls 1000/r
+            . "AsyncRequestWorkerFactor 100\n");
+    local $c->{port} = $host->port;
+    $c->close;
+    my @talks = map { my $visitor = start($bot)->{visitor};
+        my $said = said($visitor, { content => "Hello" });
+        { visitor => $visitor, id => $said->{id} } } 1 .. $many;
+    my %talk_of = map { @$_ } sql($database, "SELECT id, conversation_id"
+        . " FROM crmapi.message WHERE content = 'Hello'");
+    for my $talk (@talks) {
+        $talk->{cursor} = poll($talk->{visitor})->data->{cursor};
+        $talk->{poll} = asked($talk->{visitor}, $talk->{cursor}, $host);
+    }
+    my $threads = () = glob "/proc/" . ($host->children)[0] . "/task/*";
+    cmp_ok($threads, "<", 30, "$threads threads");
+    status_is($w->client->get("/api/v1/agents"), 200, "others are served");
+    is((grep { is_answered($_->{poll}) } @talks), 0, "all $many wait");
+    my @took;
+    for my $talk (@talks[3, 50 % $many, $many - 1]) {
+        my $began = time;
+        status_is($host->client(key => $w->key)->post("/api/v1/conversations/"
+            . "$talk_of{$talk->{id}}/messages", { content => "Yes" }), 201,
+            "an answer");
+        is(texts($talk->{poll}->read_response("GET")->data), "human: Yes",
+            "is on the page");
+        push @took, time - $began;
+    }
+    my ($best) = sort { $a <=> $b } @took;
+    cmp_ok($best, "<", 0.1 * busy(), sprintf "19.1 in %.0f ms",
+        1000 * $best);
+    is((grep { is_answered($_->{poll}) } @talks[0 .. 2]), 0,
+        "the others wait on");
+    $_->{poll}->close for @talks;
+    $c->close;
 };
 
 subtest "a graceful restart waits for nobody" => sub {

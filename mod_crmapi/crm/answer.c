@@ -248,10 +248,6 @@ crm_error_t *crm_message_answer(crm_call_t *call)
                            crm_rest(call)->path_id, "/messages/", id, NULL);
     CRM_ERR(add(&rows, &answer, location));
     crm_rest_answer(call, status, rows.result, rows.first);
-    if (call->service->notifier) {
-        crm_notifier_notify(call->service->notifier,
-                            PQgetvalue(rows.result, rows.first, 1));
-    }
     crm_rows_drop(&rows);
     apr_table_setn(call->response->headers, "Location", location);
     return NULL;

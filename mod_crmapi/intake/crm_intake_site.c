@@ -34,15 +34,7 @@ crm_error_t *crm_intake_take_all(crm_intake_result_t *results, int *known_p,
     error = crm_intake(results, known_p, conn, workspace_id, key_hash, events,
                        count, call->pool);
     crm_call_count(call, began);
-    CRM_ERR(error);
-    for (int i = 0; *known_p && i < count; i++) {
-        if (!results[i].field && results[i].conversation_id
-            && !results[i].again) {
-            crm_notifier_notify(crm_intake_site(call)->notifier,
-                          results[i].conversation_id);
-        }
-    }
-    return NULL;
+    return error;
 }
 
 crm_error_t *crm_intake_take(crm_intake_result_t *result, crm_call_t *call,

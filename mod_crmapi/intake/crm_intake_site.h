@@ -4,7 +4,7 @@
 #define CRM_INTAKE_SITE_H
 
 #include "crm_intake.h"
-#include "crm_notifier.h"
+#include "crm_places.h"
 #include "crm_serve.h"
 
 /* The default path of intake. */
@@ -23,7 +23,7 @@ typedef struct crm_intake_site_t {
     const char *public_url;     /* "https://crm.example.com", as seen by
                                    callers; NULL: taken from the request */
     const apr_array_header_t *twilio; /* of crm_twilio_account_t; or NULL */
-    crm_notifier_t *notifier;   /* for conversations, in shared memory */
+    crm_places_t *places;       /* of chats that wait, in shared memory */
     int pollers;                /* maximum number of waiting long polls in this
                                    process */
 } crm_intake_site_t;
@@ -41,8 +41,8 @@ static inline const crm_intake_site_t *crm_intake_site(const crm_call_t *call)
     return call->service->site;
 }
 
-/* Store the COUNT EVENTS of WORKSPACE_ID by crm_intake(), in its round trip,
- * and notify the polls that wait for their conversations. */
+/* Store the COUNT EVENTS of WORKSPACE_ID by crm_intake(), in its round
+ * trip. */
 crm_error_t *crm_intake_take_all(crm_intake_result_t *results, int *known_p,
                                  crm_call_t *call, const char *workspace_id,
                                  const char *key_hash,

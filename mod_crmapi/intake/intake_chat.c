@@ -318,7 +318,6 @@ static crm_error_t *serve_poll(crm_call_t *call)
 
     CRM_ERR(begin(&chat, call, 0));
     CRM_ERR(authenticate(&chat));
-    CRM_ERR(crm_access_charge_visitor(call, chat.visitor));
     return crm_chat_poll(&chat);
 }
 

@@ -9,37 +9,22 @@
 #include "crm_address.h"
 #include "crm_intake_site.h"
 #include "crm_query.h"
-#include "crm_slots.h"
 #include "intake_chat_load.h"
 
 #define WAIT_MAX 25             /* seconds */
 #define SHARE 4                 /* an address may have this part of the waiting
                                    polls of a process */
-/* Interval of queries while waiting. Notifiers do not cover events stored by
- * other hosts, and a closed connection is only noticed at this interval. */
-#define QUERY_INTERVAL apr_time_from_sec(5)
 #define RETRY_FULL 3            /* seconds, when the maximum of waiting polls is
                                    reached */
 #define RETRY_GONE 1            /* seconds, when the process is stopping */
 
-/* The waiting polls of this process. */
-static crm_slots_t slots = CRM_SLOTS_INITIALIZER;
-
-/* A poll. */
+/* A poll: the state of its call, which is served again when there may be
+ * news. */
 typedef struct poll_t {
-    crm_chat_t *chat;
+    crm_chat_t *chat;           /* of this time */
     crm_chat_cursor_t cursor;
-    apr_time_t until;
-    crm_waiter_t *waiter;       /* NULL unless waiting */
-    int retry_after;            /* seconds; 0: the client may poll again at
-                                   once */
-    PGresult *messages;
-    crm_chat_conversations_t conversations;
-    /* The names that are watched, those of the visitor and of CONVERSATIONS,
-     * and their counts in the notifier. */
-    const char *names[CRM_CHAT_CONVERSATIONS_MAX + 1];
-    apr_uint32_t counts[CRM_CHAT_CONVERSATIONS_MAX + 1];
-    int count;
+    int seconds;                /* that it may wait */
+    crm_place_t *place;         /* NULL unless waiting */
 } poll_t;
 
 /* ---- parameters ---------------------------------------------------------- */
@@ -65,8 +50,8 @@ static crm_error_t *read_query(poll_t *poll)
     crm_call_t *call = poll->chat->call;
     crm_error_t *error = NULL;
     apr_array_header_t *params;
-    int seconds = 0;
 
+    poll->seconds = 0;
     crm_chat_cursor_read(&poll->cursor, NULL);
     crm_query_parse(&params, call->request->query, call->pool);
     for (int i = 0; i < params->nelts; i++) {
@@ -75,7 +60,7 @@ static crm_error_t *read_query(poll_t *poll)
         const char *rule = param->bad;
 
         if (!rule && !strcmp(param->name, "wait")) {
-            rule = read_wait(&seconds, param->value);
+            rule = read_wait(&poll->seconds, param->value);
         }
         else if (!rule && !strcmp(param->name, "after")) {
             rule = crm_chat_cursor_read(&poll->cursor, param->value)
@@ -88,30 +73,30 @@ static crm_error_t *read_query(poll_t *poll)
             crm_error_detail(&error, param->name, rule, call->pool);
         }
     }
-    poll->until = apr_time_now() + apr_time_from_sec(seconds);
     return error;
 }
 
 /* ---- waiting ------------------------------------------------------------- */
 
-static crm_notifier_t *notifier_of(const poll_t *poll)
+/* Set *CLIENT to POLL's. An address may have a quarter of the waiting polls of
+ * this process, and the /48 of an IPv6 address half of them, unless addresses have
+ * no limit (CrmApiAddressLimit 0). */
+static void find_client(crm_places_client_t *client, const poll_t *poll)
 {
-    return crm_intake_site(poll->chat->call)->notifier;
-}
-
-/* Set *CLIENT to the networks of CALL's client. An address may have a quarter of
- * the waiting polls of this process, and the /48 of an IPv6 address half of them,
- * unless addresses have no limit (CrmApiAddressLimit 0). */
-static void find_client(crm_notifier_client_t *client, const crm_call_t *call)
-{
+    const crm_call_t *call = poll->chat->call;
     int limited = call->service->settings.address_limit > 0;
-    int pollers = crm_intake_site(call)->pollers;
+    int most = crm_intake_site(call)->pollers;
 
+    client->owner = poll->chat->visitor;
+    client->most = most;
     crm_address_names(client->nets, call->request->address, call->pool);
-    for (int i = 0; i < CRM_NOTIFIER_NETS; i++) {
-        int most = pollers * (i + 1) / SHARE;
+    if (call->service->threads) {
+        most = call->service->threads(most, call->request->baton);
+    }
+    for (int i = 0; i < CRM_PLACES_NETS; i++) {
+        int part = most * (i + 1) / SHARE;
 
-        client->most[i] = !limited ? 0 : most ? most : 1;
+        client->most_of[i] = !limited ? 0 : part ? part : 1;
     }
 }
 
@@ -120,101 +105,89 @@ static void find_client(crm_notifier_client_t *client, const crm_call_t *call)
 static int enter(poll_t *poll)
 {
     const crm_call_t *call = poll->chat->call;
-    crm_notifier_client_t client;
+    crm_places_client_t client;
 
-    if (poll->waiter) {
-        return 1;
+    if (!poll->place) {
+        find_client(&client, poll);
+        poll->place = crm_places_enter(crm_intake_site(call)->places, &client,
+                                       call->response->wait_until);
     }
-    if (!crm_slots_try(&slots, crm_intake_site(call)->pollers)) {
+    return poll->place != NULL;
+}
+
+static apr_status_t leave(void *baton)
+{
+    poll_t *poll = baton;
+
+    if (poll->place) {
+        crm_places_leave(poll->place);
+        poll->place = NULL;
+    }
+    return APR_SUCCESS;
+}
+
+/* There is nothing new: let POLL wait, if it may. Return after how many seconds
+ * its client may ask again if it does not wait. */
+static int wait_for_news(poll_t *poll)
+{
+    crm_call_t *call = poll->chat->call;
+    apr_time_t until = call->response->wait_until;
+
+    if (!poll->seconds || (until && until <= apr_time_now())) {
         return 0;
     }
-    find_client(&client, call);
-    poll->waiter = crm_notifier_enter(notifier_of(poll), poll->chat->visitor,
-                                      &client, poll->until);
-    if (!poll->waiter) {
-        crm_slots_leave(&slots);
+    if (!until) {
+        return RETRY_GONE;
     }
-    return poll->waiter != NULL;
-}
-
-static void leave(poll_t *poll)
-{
-    if (poll->waiter) {
-        crm_notifier_leave(notifier_of(poll), poll->waiter);
-        poll->waiter = NULL;
-        crm_slots_leave(&slots);
+    if (enter(poll)) {
+        call->response->placed = 1;
+        crm_call_wait(call);
     }
+    return RETRY_FULL;
 }
 
-static void watch(poll_t *poll, const char *name)
+/* Write POLL's response. If there are no new messages, the page has shown all
+ * before the cursor. */
+static crm_error_t *answer(poll_t *poll)
 {
-    poll->names[poll->count] = name;
-    poll->counts[poll->count++] = crm_notifier_count(notifier_of(poll), name);
-}
+    crm_call_t *call = poll->chat->call;
+    crm_buf_t *body = &call->response->body;
+    crm_chat_conversations_t conversations;
+    PGresult *messages;
+    int retry_after = 0;
 
-/* Query new messages. The notifier's counts are read before the query, so that
- * no message is missed. If there are none, the page has shown all before the
- * cursor. */
-static crm_error_t *query_messages(poll_t *poll)
-{
-    poll->count = 0;
-    watch(poll, poll->chat->visitor);
-    CRM_ERR(crm_chat_conversations(&poll->conversations, poll->chat));
-    for (int i = 0; i < poll->conversations.count; i++) {
-        watch(poll, poll->conversations.ids[i]);
+    crm_call_watch(call, poll->chat->workspace_id, poll->chat->visitor,
+                   poll->seconds);
+    CRM_ERR(crm_chat_conversations(&conversations, poll->chat));
+    CRM_ERR(crm_chat_after(&messages, &poll->cursor, poll->chat,
+                           &conversations));
+    if (!PQntuples(messages)) {
+        CRM_ERR(crm_chat_seen(poll->chat, &conversations, &poll->cursor));
+        retry_after = wait_for_news(poll);
     }
-    CRM_ERR(crm_chat_after(&poll->messages, &poll->cursor, poll->chat,
-                           &poll->conversations));
-    return PQntuples(poll->messages) ? NULL
-           : crm_chat_seen(poll->chat, &poll->conversations, &poll->cursor);
-}
-
-/* Sleep until a notification, QUERY_INTERVAL or the timeout. Return 0 if the
- * client has closed the connection or the process is stopping. */
-static int sleep_until_notified(const poll_t *poll)
-{
-    const crm_call_t *call = poll->chat->call;
-    apr_interval_time_t timeout = poll->until - apr_time_now();
-
-    crm_notifier_wait(notifier_of(poll), poll->waiter, poll->names,
-                      poll->counts, poll->count,
-                      timeout < QUERY_INTERVAL ? timeout : QUERY_INTERVAL);
-    return !call->service->gone(call->request->baton);
-}
-
-/* Query until there are new messages or the timeout. POLL has no database
- * connection while it waits. */
-static crm_error_t *wait_for_news(poll_t *poll)
-{
-    for (;;) {
-        CRM_ERR(query_messages(poll));
-        if (PQntuples(poll->messages) || apr_time_now() >= poll->until) {
-            return NULL;
-        }
-        if (!enter(poll)) {
-            poll->retry_after = RETRY_FULL;
-            return NULL;
-        }
-        crm_call_release(poll->chat->call);
-        if (!sleep_until_notified(poll)) {
-            poll->retry_after = RETRY_GONE;
-            return NULL;
-        }
-    }
+    crm_buf_puts(body, "{\"data\":{");
+    crm_chat_write_messages(body, messages, &poll->cursor);
+    crm_buf_printf(body, ",\"retry_after\":%d}}", retry_after);
+    return NULL;
 }
 
 crm_error_t *crm_chat_poll(crm_chat_t *chat)
 {
-    crm_buf_t *body = &chat->call->response->body;
-    poll_t poll = {.chat = chat};
+    crm_call_t *call = chat->call;
+    poll_t *poll = call->state;
     crm_error_t *error;
 
-    CRM_ERR(read_query(&poll));
-    error = wait_for_news(&poll);
-    leave(&poll);
-    CRM_ERR(error);
-    crm_buf_puts(body, "{\"data\":{");
-    crm_chat_write_messages(body, poll.messages, &poll.cursor);
-    crm_buf_printf(body, ",\"retry_after\":%d}}", poll.retry_after);
-    return NULL;
+    if (!poll) {
+        CRM_ERR(crm_access_charge_visitor(call, chat->visitor));
+        poll = call->state = apr_pcalloc(call->pool, sizeof(*poll));
+        apr_pool_cleanup_register(call->pool, poll, leave,
+                                  apr_pool_cleanup_null);
+    }
+    poll->chat = chat;
+    CRM_ERR(read_query(poll));
+    error = answer(poll);
+    if (!call->response->waits) {
+        leave(poll);            /* before the client asks again */
+    }
+    return error;
 }

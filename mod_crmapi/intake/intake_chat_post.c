@@ -129,9 +129,6 @@ crm_error_t *crm_chat_post(crm_chat_t *chat)
 
     CRM_ERR(read_message(binds, chat));
     CRM_ERR(take(&result, chat, binds));
-    /* Other windows of the visitor may be waiting for the first
-     * conversation. */
-    crm_notifier_notify(crm_intake_site(call)->notifier, chat->visitor);
     CRM_ERR(crm_chat_message(&message, chat, result.message_id));
     if (!PQntuples(message)) {
         return crm_error_create(CRM_E_CONFLICT, "This message was sent before "

@@ -40,9 +40,6 @@
 #include "mod_crmapi_usage.h"
 #include "mod_crmapi_wait.h"
 
-/* For all servers; NULL if none has intake. */
-static crm_notifier_t *notifier;
-
 /* For all servers; NULL without CrmApiRateLimitStore. */
 static crm_store_t *store;
 
@@ -69,7 +66,7 @@ static void complete_intake(crmapi_config_t *config, const crmapi_shm_t *shm)
 
     site->public_url = config->intake_url;
     site->twilio = config->twilio;
-    site->notifier = shm->notifier;
+    site->places = shm->places;
     site->pollers = config->chat_polls;
 }
 
@@ -102,12 +99,11 @@ static void complete_server(crmapi_config_t *config,
     config->service.read_body = crmapi_read_body;
     config->service.decodes = crmapi_decodes;
     config->service.aborted = crmapi_aborted;
-    config->service.gone = crmapi_gone;
     config->service.client = crmapi_client;
     config->service.send = crmapi_send;
     config->service.watch = crmapi_watch;
+    config->service.threads = crmapi_wait_threads;
     config->service.site = &config->intake;
-    config->service.notifier = shm->notifier;
     complete_intake(config, shm);
     config->mcp.origins = config->mcp_origins;
     config->mcp.tools = config->mcp_tools;
@@ -163,7 +159,6 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
     error = crmapi_mounts_create(pconf);
     problem = error ? error->log : crmapi_shm_create(&shm, main_server, ptemp);
     if (!problem) {
-        notifier = shm.notifier;
         crmapi_status_init(&shm);
         crmapi_usage_init(shm.usage, apr_time_from_sec(
             crmapi_config(main_server)->usage_interval));
@@ -252,15 +247,12 @@ static void child_init(apr_pool_t *pchild, server_rec *main_server)
 }
 
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 110)
-/* The child_stopping hook. Waiting polls are woken and respond. */
+/* The child_stopping hook. Requests that wait respond. */
 static void child_stopping(apr_pool_t *pchild, int graceful)
 {
     (void)pchild;
     (void)graceful;
     crmapi_waits_stop();
-    if (notifier) {
-        crm_notifier_wake_process(notifier);
-    }
 }
 #endif
 

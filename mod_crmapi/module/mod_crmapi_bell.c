@@ -9,6 +9,10 @@
  * A transaction that tried the lock before it was taken may commit later without
  * notifying. The bell waits for those, and rings then.
  *
+ * Everybody in a workspace may wait for anything, and a visitor for messages of his
+ * chats alone: then one message does not wake all visitors. A notification has the
+ * workspace, and the visitor of a message.
+ *
  * A pooler lends the session to others, and a distributed database has many: such
  * a bell rings every two seconds. */
 #include "mod_crmapi_bell.h"
@@ -20,6 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "apr_hash.h"
 #include "apr_portable.h"
 #include "apr_ring.h"
 #include "apr_strings.h"
@@ -45,11 +50,13 @@
                                    before */
 #define INTERVAL 2000           /* of a bell without notifications */
 
+#define LINES 1021              /* for visitors */
+
 struct crmapi_watch_t {
     APR_RING_ENTRY(crmapi_watch_t) link;
     struct bell_t *bell;
     char workspace_id[CRM_UUID_LEN + 1];
-    apr_uint32_t count;         /* atomic */
+    apr_uint32_t counts[1 + LINES]; /* atomic; the first is of everything */
     int users;
     apr_time_t left;            /* when the last user left */
     int locked;                 /* the session has its lock */
@@ -208,19 +215,46 @@ void crmapi_bell_leave(crmapi_watch_t *watch)
     apr_thread_mutex_unlock(bell->mutex);
 }
 
-apr_uint32_t crmapi_bell_count(const crmapi_watch_t *watch)
+int crmapi_bell_line(const char *visitor)
 {
-    return __atomic_load_n(&watch->count, __ATOMIC_SEQ_CST);
+    apr_ssize_t len = APR_HASH_KEY_STRING;
+
+    return visitor ? 1 + (int)(apr_hashfunc_default(visitor, &len) % LINES)
+                   : 0;
 }
 
-/* Ring for those that wait for WORKSPACE_ID (NULL: all). BELL is locked. */
-static void ring(bell_t *bell, const char *workspace_id)
+apr_uint32_t crmapi_bell_count(const crmapi_watch_t *watch, int line)
 {
+    return __atomic_load_n(&watch->counts[line], __ATOMIC_SEQ_CST);
+}
+
+static void count(crmapi_watch_t *watch, int line)
+{
+    __atomic_add_fetch(&watch->counts[line], 1, __ATOMIC_SEQ_CST);
+}
+
+/* Ring for all that wait for WATCH's workspace. Its bell is locked. */
+static void ring_all(crmapi_watch_t *watch)
+{
+    for (int line = 0; line <= LINES; line++) {
+        count(watch, line);
+    }
+    bells.ring();
+}
+
+/* Ring for those that the notification TEXT is for. BELL is locked. */
+static void ring(bell_t *bell, const char *text)
+{
+    size_t len = strcspn(text, " ");
     crmapi_watch_t *watch;
 
     APR_RING_FOREACH(watch, &bell->watches, crmapi_watch_t, link) {
-        if (!workspace_id || !strcmp(watch->workspace_id, workspace_id)) {
-            __atomic_add_fetch(&watch->count, 1, __ATOMIC_SEQ_CST);
+        if (len == strlen(watch->workspace_id)
+            && !strncmp(watch->workspace_id, text, len)) {
+            count(watch, 0);
+            if (text[len]) {
+                count(watch, crmapi_bell_line(text + len + 1));
+            }
         }
     }
     bells.ring();
@@ -394,7 +428,7 @@ static int settle(bell_t *bell, apr_pool_t *p)
     APR_RING_FOREACH(watch, &bell->watches, crmapi_watch_t, link) {
         if (watch->locked && !watch->settled) {
             watch->settled = !bell->before;
-            ring(bell, watch->workspace_id);
+            ring_all(watch);
         }
     }
     apr_thread_mutex_unlock(bell->mutex);
@@ -446,6 +480,18 @@ static int is_idle(bell_t *bell)
     return idle;
 }
 
+/* Ring for all that wait. */
+static void ring_everywhere(bell_t *bell)
+{
+    crmapi_watch_t *watch;
+
+    apr_thread_mutex_lock(bell->mutex);
+    APR_RING_FOREACH(watch, &bell->watches, crmapi_watch_t, link) {
+        ring_all(watch);
+    }
+    apr_thread_mutex_unlock(bell->mutex);
+}
+
 /* Do what is to be done. Return the milliseconds to sleep, -1: without limit. */
 static int tend(bell_t *bell, apr_pool_t *p)
 {
@@ -461,9 +507,7 @@ static int tend(bell_t *bell, apr_pool_t *p)
         return RETRY;
     }
     if (bell->deaf) {
-        apr_thread_mutex_lock(bell->mutex);
-        ring(bell, NULL);
-        apr_thread_mutex_unlock(bell->mutex);
+        ring_everywhere(bell);
         return INTERVAL;
     }
     if ((bell->silent && !ask(&value, bell, "SELECT 1", NULL, p))

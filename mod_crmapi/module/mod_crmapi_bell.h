@@ -20,8 +20,12 @@ crmapi_watch_t *crmapi_bell_enter(crmapi_pool_t *pool,
 
 void crmapi_bell_leave(crmapi_watch_t *watch);
 
-/* Return the number of times that something has happened in WATCH's workspace.
- * Read it before a query: if it is another one later, query again. */
-apr_uint32_t crmapi_bell_count(const crmapi_watch_t *watch);
+/* Return the line of all watches that counts messages of VISITOR's chats, or
+ * everything (NULL). Visitors may share a line. */
+int crmapi_bell_line(const char *visitor);
+
+/* Return the number of times that something of LINE has happened in WATCH's
+ * workspace. Read it before a query: if it is another one later, query again. */
+apr_uint32_t crmapi_bell_count(const crmapi_watch_t *watch, int line);
 
 #endif /* MOD_CRMAPI_BELL_H */

@@ -355,7 +355,7 @@ const command_rec crmapi_commands[] = {
            "unlimited"),
     GLOBAL_NUMBER("CrmApiAddresses", addresses, 1, KEYS_MAX, 16384, "maximum "
                   "number of addresses that are counted at the same time"),
-    NUMBER("CrmApiChatPolls", chat_polls, 0, LIMIT_MAX, 16,
+    NUMBER("CrmApiChatPolls", chat_polls, 0, LIMIT_MAX, 40,
            "maximum number of waiting chat polls per process"),
     NUMBER("CrmApiWaiters", waiters, 0, LIMIT_MAX, 512,
            "maximum number of requests per process that wait for something to "

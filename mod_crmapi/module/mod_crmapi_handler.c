@@ -315,14 +315,6 @@ int crmapi_aborted(void *baton)
                && poll(&poller, 1, 0) == 1);
 }
 
-int crmapi_gone(void *baton)
-{
-    int state = AP_MPMQ_RUNNING;
-
-    ap_mpm_query(AP_MPMQ_MPM_STATE, &state);
-    return state == AP_MPMQ_STOPPING || crmapi_aborted(baton);
-}
-
 /* Serve REQUEST again as long as its response waits. */
 static crmapi_wait_t wait_for_news(crmapi_request_t *request)
 {

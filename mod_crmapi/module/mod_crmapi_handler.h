@@ -25,8 +25,7 @@ void crmapi_set_headers(crmapi_request_t *request, apr_off_t len);
  * Return OK or AP_FILTER_ERROR. */
 int crmapi_send_answer(crmapi_request_t *request, int flush);
 
-/* The implementations of crm_service_t's aborted and gone. */
+/* A crm_service_t.aborted(). */
 int crmapi_aborted(void *baton);
-int crmapi_gone(void *baton);
 
 #endif /* MOD_CRMAPI_HANDLER_H */

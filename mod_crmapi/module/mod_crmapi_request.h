@@ -34,10 +34,11 @@ typedef struct crmapi_request_t {
     /* of mod_crmapi_wait.c */
     struct crmapi_watch_t *watch; /* of its workspace, or NULL */
     struct crmapi_waiter_t *waiter;
-    apr_uint32_t count;         /* of WATCH, before the last query */
+    int line;                   /* of WATCH: crmapi_bell_line() */
+    apr_uint32_t count;         /* of LINE, before the last query */
     int served;                 /* COUNT is set */
     int rung;                   /* it was another one before */
-    int placed;                 /* it is one of CrmApiWaiters */
+    int placed;                 /* it is counted among those that wait */
     crm_response_t response;
     int result;                 /* of sending it, if RESPONSE.SENT */
 } crmapi_request_t;

@@ -286,10 +286,10 @@ const char *crmapi_shm_create(crmapi_shm_t *shm, server_rec *main_server,
         shm->store = memory;
     }
     if (!problem && any_intake(main_server)) {
-        problem = share_bytes(&memory, "mod_crmapi_notifier",
-                              sizeof(crm_notifier_t), "chats", main_server,
+        problem = share_bytes(&memory, "mod_crmapi_places",
+                              sizeof(crm_places_t), "chats", main_server,
                               ptemp);
-        shm->notifier = memory;
+        shm->places = memory;
     }
     return problem;
 }

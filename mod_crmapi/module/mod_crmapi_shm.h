@@ -4,7 +4,7 @@
 #define MOD_CRMAPI_SHM_H
 
 #include "crm_limit.h"
-#include "crm_notifier.h"
+#include "crm_places.h"
 #include "crm_request.h"
 #include "crm_store.h"
 #include "crm_usage.h"
@@ -16,7 +16,7 @@ typedef struct crmapi_shm_t {
     crm_limit_t *addresses;     /* NULL if no server limits addresses */
     crm_store_shared_t *store;  /* state of the store, also without one */
     crm_keys_t keys;            /* without STATE, which each database has */
-    crm_notifier_t *notifier;   /* NULL if no server has intake */
+    crm_places_t *places;       /* NULL if no server has intake */
     crm_usage_t *usage;         /* requests of workspaces */
 } crmapi_shm_t;
 

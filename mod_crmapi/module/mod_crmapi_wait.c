@@ -45,8 +45,10 @@
 /* Interval of looks at the state of the MPM. */
 #define TICK 1000               /* milliseconds */
 
-/* Requests whose threads wait may have this part of the threads. */
+/* Requests whose threads wait may have this part of the threads, and those with a
+ * place, which are visitors of chats, that one. */
 #define SHARE 4
+#define SHARE_PLACED 2
 
 typedef enum state_t {
     HELD,                       /* its thread waits */
@@ -77,14 +79,15 @@ static struct {
     apr_thread_mutex_t *mutex;  /* of what follows */
     struct waiters_t list;
     int listed;
-    int waiting;                /* requests among them */
+    int waiting;                /* requests among them, without those that have a
+                                   place */
     int held;                   /* those whose threads wait */
     int stopping;
     apr_thread_t *thread;       /* NULL: nobody has waited */
     int pipe[2];                /* wakes it */
     int ends;
     int async;                  /* the MPM can suspend */
-    int most_held;
+    int threads;                /* of this process */
     apr_pool_t *p;
     crmapi_wait_t (*resume)(crmapi_request_t *request);
     /* for the thread alone: what it polls */
@@ -162,13 +165,16 @@ static void wake(crmapi_waiter_t *waiter)
     }
 }
 
-/* Return whether WAITER has waited long enough at NOW. */
-static int is_due(const crmapi_waiter_t *waiter, apr_time_t now)
+/* Return whether WAITER has waited long enough at NOW. A stream of HTTP/2 has no
+ * socket: mod_http2 marks its connection. */
+static int is_due(crmapi_waiter_t *waiter, apr_time_t now)
 {
+    waiter->gone |= waiter->state == HELD && waiter->c->aborted;
     return now >= waiter->until || waiter->gone
            || (waiter->state != CLOSING
                && (waits.stopping
-                   || crmapi_bell_count(waiter->request->watch)
+                   || crmapi_bell_count(waiter->request->watch,
+                                    waiter->request->line)
                       != waiter->count));
 }
 
@@ -318,7 +324,6 @@ static apr_status_t end_thread(void *baton)
 apr_status_t crmapi_waits_create(crmapi_wait_t (*resume_function)
                                  (crmapi_request_t *), apr_pool_t *pchild)
 {
-    int threads = 0;
     apr_status_t status;
 
     memset(&waits, 0, sizeof(waits));
@@ -328,8 +333,7 @@ apr_status_t crmapi_waits_create(crmapi_wait_t (*resume_function)
 #if AP_MODULE_MAGIC_AT_LEAST(20120211, 33)
     ap_mpm_query(AP_MPMQ_IS_ASYNC, &waits.async);
 #endif
-    ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads);
-    waits.most_held = threads > SHARE ? threads / SHARE : 1;
+    ap_mpm_query(AP_MPMQ_MAX_THREADS, &waits.threads);
     status = apr_thread_mutex_create(&waits.mutex, APR_THREAD_MUTEX_DEFAULT,
                                      pchild);
     if (!status && pipe2(waits.pipe, O_NONBLOCK | O_CLOEXEC)) {
@@ -353,11 +357,12 @@ static int has_thread(void)
 
 /* ---- requests ------------------------------------------------------------ */
 
-int crmapi_watch(const char *workspace_id, void *baton)
+int crmapi_watch(const char *workspace_id, const char *visitor, void *baton)
 {
     crmapi_request_t *request = baton;
 
-    if (!request->config->waiters || !request->config->pool || waits.stopping) {
+    if ((!visitor && !request->config->waiters) || !request->config->pool
+        || waits.stopping) {
         return 0;
     }
     if (!request->watch) {
@@ -365,8 +370,10 @@ int crmapi_watch(const char *workspace_id, void *baton)
                                            workspace_id);
     }
     if (request->watch) {
-        apr_uint32_t count = crmapi_bell_count(request->watch);
+        apr_uint32_t count;
 
+        request->line = crmapi_bell_line(visitor);
+        count = crmapi_bell_count(request->watch, request->line);
         request->rung = request->served && count != request->count;
         request->count = count;
         request->served = 1;
@@ -382,6 +389,19 @@ static int can_suspend(const crmapi_request_t *request)
 
     return waits.async && !r->main && !r->prev && !c->master && c->cs
            && !c->clogging_input_filters;
+}
+
+/* Return how many of this process's threads SHARE of them are. */
+static int part(int share)
+{
+    return waits.threads > share ? waits.threads / share : 1;
+}
+
+int crmapi_wait_threads(int most, void *baton)
+{
+    int threads = part(SHARE_PLACED);
+
+    return can_suspend(baton) || most < threads ? most : threads;
 }
 
 /* Return the waiter of REQUEST, which may be new. */
@@ -412,18 +432,21 @@ static crmapi_waiter_t *waiter_of(crmapi_request_t *request)
  * is locked. */
 static int take_place(crmapi_waiter_t *waiter)
 {
+    crmapi_request_t *request = waiter->request;
+    int placed = request->response.placed;
     int held = waiter->state == HELD;
 
-    if (waiter->request->placed) {
+    if (request->placed) {
         return 1;
     }
-    if (waits.waiting >= waiter->request->config->waiters
-        || (held && waits.held >= waits.most_held) || !has_thread()) {
+    if ((!placed && waits.waiting >= request->config->waiters)
+        || (held && waits.held >= part(placed ? SHARE_PLACED : SHARE))
+        || !has_thread()) {
         return 0;
     }
-    waits.waiting++;
+    waits.waiting += !placed;
     waits.held += held;
-    waiter->request->placed = 1;
+    request->placed = 1;
     return 1;
 }
 
@@ -476,7 +499,7 @@ void crmapi_wait_end(crmapi_request_t *request)
     }
     if (request->placed) {
         apr_thread_mutex_lock(waits.mutex);
-        waits.waiting--;
+        waits.waiting -= !request->response.placed;
         waits.held -= request->waiter->state == HELD;
         apr_thread_mutex_unlock(waits.mutex);
         request->placed = 0;

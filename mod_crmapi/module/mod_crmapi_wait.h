@@ -23,8 +23,9 @@ typedef enum crmapi_wait_t {
 apr_status_t crmapi_waits_create(crmapi_wait_t (*resume)(crmapi_request_t *),
                                  apr_pool_t *pchild);
 
-/* A crm_service_t.watch(). */
-int crmapi_watch(const char *workspace_id, void *baton);
+/* A crm_service_t.watch() and threads(). */
+int crmapi_watch(const char *workspace_id, const char *visitor, void *baton);
+int crmapi_wait_threads(int most, void *baton);
 
 /* Let REQUEST, whose response waits, wait. */
 crmapi_wait_t crmapi_wait(crmapi_request_t *request);

@@ -328,7 +328,8 @@ crm_error_t *crm_op_list(crm_call_t *call)
     if (error) {
         return crm_rest_refuse(call, error, checks);
     }
-    crm_call_watch(call, crm_rest(call)->wait);
+    crm_call_watch(call, call->key.workspace_id, NULL,
+                   crm_rest(call)->wait);
     (crm_rest(call)->cursor ? crm_walk_make : make_list)(&sql, call);
     call->answer = crm_rest(call)->wait ? NULL : answer_page;
     CRM_ERR(crm_call_read(&rows, call, &sql, is_even(call)));

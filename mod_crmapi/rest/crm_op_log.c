@@ -254,7 +254,8 @@ crm_error_t *crm_op_log(crm_call_t *call)
     if (error) {
         return crm_rest_refuse(call, error, NULL);
     }
-    crm_call_watch(call, at_end(call) ? 0 : crm_rest(call)->wait);
+    crm_call_watch(call, call->key.workspace_id, NULL,
+                   at_end(call) ? 0 : crm_rest(call)->wait);
     CRM_ERR(query(&result, call));
     if (!PQntuples(result)) {
         error = crm_rest_refuse(call, NULL, NULL);

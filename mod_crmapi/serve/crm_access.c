@@ -264,9 +264,12 @@ crm_error_t *crm_access_admit_address(crm_call_t *call)
 
 crm_error_t *crm_access_admit_poll(crm_call_t *call)
 {
-    return charge_address(call, CRM_LIMIT_READ,
-                          CRM_ACCESS_POLLS
-                          * call->service->settings.address_limit);
+    if (!call->charged) {       /* else it is served again */
+        CRM_ERR(charge_address(call, CRM_LIMIT_READ, CRM_ACCESS_POLLS
+                               * call->service->settings.address_limit));
+        call->charged = 1;
+    }
+    return NULL;
 }
 
 /* Charge CALL as a request of CLASS to NAME, of KIND, with the limit of TIMES

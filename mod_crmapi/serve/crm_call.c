@@ -356,12 +356,13 @@ static int is_encoded(const crm_request_t *request)
     return 0;
 }
 
-void crm_call_watch(crm_call_t *call, int seconds)
+void crm_call_watch(crm_call_t *call, const char *workspace_id,
+                    const char *visitor, int seconds)
 {
     crm_response_t *response = call->response;
 
     if (!seconds || !call->service->watch
-        || !call->service->watch(call->key.workspace_id,
+        || !call->service->watch(workspace_id, visitor,
                                  call->request->baton)) {
         response->wait_until = 0;
     }

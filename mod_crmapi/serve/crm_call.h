@@ -24,7 +24,7 @@ struct crm_call_t {
     const struct crm_credential_t *credential; /* the kind of KEY, or NULL */
     crm_limit_key_t key;        /* the API key or intake token, once admitted */
     crm_budget_t budget;        /* of KEY */
-    int charged;                /* the call was charged to BUDGET */
+    int charged;                /* the call was charged, to BUDGET or as a poll */
     int renewed;                /* the terms of KEY in shared memory were
                                    outdated, nothing was done, and they are
                                    renewed: the call must be served again */
@@ -96,12 +96,14 @@ crm_error_t *crm_call_pipeline(PGresult **results, crm_call_t *call,
 /* Add the time since BEGAN to the time that CALL spent on the database. */
 void crm_call_count(crm_call_t *call, apr_time_t began);
 
-/* Note what has happened so far, if CALL's client waits for SECONDS (0: it does
- * not). Call this before the query for news. */
-void crm_call_watch(crm_call_t *call, int seconds);
+/* Note what has happened in WORKSPACE_ID so far, if CALL's client waits for SECONDS
+ * (0: it does not) for messages of VISITOR's chats, or for anything (NULL). Call
+ * this before the query for news. */
+void crm_call_watch(crm_call_t *call, const char *workspace_id,
+                    const char *visitor, int seconds);
 
-/* There is nothing new: let CALL be served again when something has happened in
- * its workspace, or when its client's time is over, unless it is. */
+/* There is nothing new: let CALL be served again when something has happened, or
+ * when its client's time is over, unless it is. */
 void crm_call_wait(crm_call_t *call);
 
 /* Set *DATA_P and *LEN_P to CALL's body, limited to the route's MAX_BODY. No

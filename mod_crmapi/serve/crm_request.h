@@ -13,7 +13,6 @@
 #include "crm_flight.h"
 #include "crm_limit.h"
 #include "crm_log.h"
-#include "crm_notifier.h"
 #include "crm_roll.h"
 #include "crm_store.h"
 
@@ -61,8 +60,6 @@ typedef struct crm_service_t {
                                    charged */
     const void *site;           /* configuration that one mount needs */
     const void *mcp;            /* crm_mcp_site_t, for another one */
-    crm_notifier_t *notifier;   /* for conversations, in shared memory; NULL: no
-                                   server has chats */
     crm_batcher_t *batcher;     /* NULL: requests share no statements */
     struct crm_toucher_t *toucher; /* keys whose use is to be recorded; NULL: each
                                    use has a statement of its own */
@@ -92,11 +89,13 @@ typedef struct crm_service_t {
     /* Send the response that was made so far, in any thread, unless that could
      * block. */
     crm_answered_t (*send)(void *baton);
-    /* Return whether it has, or this process is stopping. */
-    int (*gone)(void *baton);
     /* Note what has happened in WORKSPACE so far, for a request that may wait for
-     * more. Return 0 if it may not. NULL: no request may. */
-    int (*watch)(const char *workspace_id, void *baton);
+     * more: messages of VISITOR's chats, or anything (NULL). Return 0 if it may
+     * not. NULL: no request may. */
+    int (*watch)(const char *workspace_id, const char *visitor, void *baton);
+    /* Return how many of MOST requests with a place may wait in this process: less
+     * than MOST if each needs a thread, as this one does. NULL: MOST. */
+    int (*threads)(int most, void *baton);
 } crm_service_t;
 
 /* A request. Strings live as long as POOL. */
@@ -164,6 +163,8 @@ typedef struct crm_response_t {
     int sent;                   /* it was sent by crm_service_t.send() */
     apr_interval_time_t idle;   /* time since then, in microseconds */
     apr_time_t wait_until;      /* 0: the client does not wait */
+    int placed;                 /* the handler has counted it among those that
+                                   wait */
     int waits;                  /* there is nothing yet: crm_serve_again() when
                                    something has happened, and at WAIT_UNTIL */
     struct crm_call_t *call;    /* for crm_serve_again() */

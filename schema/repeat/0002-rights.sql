@@ -105,7 +105,7 @@ function (who, names) AS (VALUES
         ' webhook_attempted webhook_body'
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),
     ('crmapi_api crmapi_worker', 'contact_erase contact_replied contact_suppressed enrollment_approve'
-        ' bell enrollment_reject enrollment_stop event_base event_next'
+        ' bell bell_heard bell_message enrollment_reject enrollment_stop event_base event_next'
         ' intake is_suppressed step_edit suppress suppress_lift webhook_plan'
         -- on values: columns, defaults and checks of the tables call them
         ' conversation_last_activity counter_slot digits domain_ascii'
