@@ -137,6 +137,66 @@ subtest "sizes around a piece" => sub {
         "another one has another tag");
 };
 
+subtest "RFC 9110, 14: a part of a file" => sub {
+    my $bytes = noise(3 * $PIECE + 100);
+    my $size = length $bytes;
+    my ($path, $message) = taken(mail(text("x"), file("a.bin",
+        "application/octet-stream", $bytes), file("0", "x/y", "")));
+    my ($file, $empty) = map { "/api/v1/attachments/$_->{id}" }
+        @{$message->{metadata}{attachments}};
+    my $tag = $c->head($file)->header("ETag");
+    for my $case ([0, 0], [0, $PIECE - 1], [0, $PIECE], [1, 99],
+        [$PIECE - 1, $PIECE], [$PIECE, $PIECE], [$PIECE, 2 * $PIECE - 1],
+        [$PIECE + 5, 3 * $PIECE + 5], [3 * $PIECE, $size - 1],
+        [0, $size - 1], [$size - 1, $size - 1]) {
+        my ($first, $last) = @$case;
+        my $part = substr $bytes, $first, $last + 1 - $first;
+        my @ways = ("$first-$last");
+        push @ways, "$first-", "$first-" . 10 * $size, "-" . ($size - $first)
+            if $last == $size - 1;
+        for my $range (@ways) {
+            my $r = $c->get($file, headers => { Range => "bytes=$range" });
+            is($r->status, 206, $range);
+            ok($r->body eq $part, "its bytes") or diag(length $r->body);
+            is($r->header("Content-Range"), "bytes $first-$last/$size",
+                "which they are");
+            is($r->header("Content-Length"), length $part, "their length");
+            is($r->header("ETag"), $tag, "of which file");
+            is($r->header("Content-Security-Policy"), "sandbox", "sandbox");
+        }
+    }
+    for my $never ("$size-", "$size-" . 2 * $size, "-0", "9" x 30 . "-") {
+        my $r = $c->get($file, headers => { Range => "bytes=$never" });
+        error_is($r, 416, "bad_request", $never);
+        is($r->header("Content-Range"), "bytes */$size", "its size");
+    }
+    for my $ignored ("bytes=5-4", "bytes=x", "items=0-1", "bytes=0-1,9-10",
+        "bytes=") {
+        my $r = $c->get($file, headers => { Range => $ignored });
+        is($r->status, 200, "$ignored is ignored");
+        ok($r->body eq $bytes, "all bytes");
+        is($r->header("Accept-Ranges"), "bytes", "ranges are possible");
+    }
+    for my $case ([$tag, 206], ['"other"', 200], ["W/$tag", 200],
+        ["Thu, 26 Nov 2026 00:00:00 GMT", 200]) {
+        my $r = $c->get($file, headers => { Range => "bytes=1-2",
+            "If-Range" => $case->[0] });
+        is($r->status, $case->[1], "If-Range: $case->[0]");
+    }
+    is($c->get($file, headers => { Range => "bytes=1-2",
+        "If-None-Match" => $tag })->status, 304, "If-None-Match comes first");
+    my $head = $c->head($file, headers => { Range => "bytes=1-2" });
+    is($head->status, 200, "HEAD has no ranges");
+    is($head->header("Content-Length"), $size, "and the whole length");
+    error_is($c->get($empty, headers => { Range => "bytes=0-" }), 416,
+        "bad_request", "nothing has no part");
+    is($c->get($empty)->status, 200, "but is there");
+    my $r = $c->get("$path/original", headers => { Range => "bytes=6-8" });
+    is($r->status . $r->body, "206Ada", "a part of an original");
+    error_is($c->get($file, key => undef, headers => { Range => "bytes=0-" }),
+        401, "unauthorized", "for nobody else");
+};
+
 subtest "hostile names and types" => sub {
     for my $case (
         ["a\r\n b", "text/html", "text/html", "attachment; filename=\"a b\""],

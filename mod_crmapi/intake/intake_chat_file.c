@@ -43,6 +43,5 @@ crm_error_t *crm_chat_file(crm_chat_t *chat, const crm_arg_t *arg)
     if (!PQntuples(result)) {
         return crm_error_create(CRM_E_NOT_FOUND, NULL, call->pool);
     }
-    crm_op_file_respond(call, chat->workspace_id, piece_sql, result);
-    return NULL;
+    return crm_op_file_respond(call, chat->workspace_id, piece_sql, result);
 }

@@ -12,9 +12,6 @@
 #include "crm_resource.h"
 #include "mail_display.h"
 
-/* Bytes of a piece, as crmapi.piece limits them. */
-#define PIECE 131072
-
 /* A number's place among the values of a statement. */
 #define NUMBER 2
 #define BYTES 3
@@ -41,8 +38,8 @@ static crm_error_t *keep_bytes(crm_conn_t *conn, const char *sql,
     const char *values[BYTES + 1] = {kept->workspace_id, id};
     int number = 0;
 
-    for (apr_size_t at = 0; at < len; at += PIECE) {
-        int size = (int)(len - at < PIECE ? len - at : PIECE);
+    for (apr_size_t at = 0; at < len; at += CRM_FILE_PIECE) {
+        int size = (int)(len - at < CRM_FILE_PIECE ? len - at : CRM_FILE_PIECE);
         char *text = apr_palloc(pool,
                                 (apr_size_t)apr_base64_encode_len(size));
 

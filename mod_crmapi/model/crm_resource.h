@@ -56,6 +56,9 @@ struct crm_filter_t {
                                    is FIELD's */
 };
 
+/* Bytes of a piece of a file, but the last one: see crmapi.piece. */
+#define CRM_FILE_PIECE 131072
+
 /* A file that an operation responds with (crm_op_file.h). SQL is over t. */
 typedef struct crm_file_t {
     const char *name;           /* SQL: its name, may be null */

@@ -37,8 +37,10 @@ static int set_header(void *r, const char *name, const char *value)
 
 void crmapi_set_headers(crmapi_request_t *request, apr_off_t len)
 {
+    /* Filters look for these in headers_out: mod_deflate and mod_brotli mark the
+     * tag of what they compress, and do not compress a part. */
+    static const char *const seen[] = {"ETag", "Content-Range"};
     request_rec *r = request->r;
-    const char *etag;
 
     set_header(r, "Cache-Control", "private, no-store");
     set_header(r, "X-Content-Type-Options", "nosniff");
@@ -46,12 +48,13 @@ void crmapi_set_headers(crmapi_request_t *request, apr_off_t len)
     if (request->response.headers) {
         apr_table_do(set_header, r, request->response.headers, NULL);
     }
-    etag = apr_table_get(r->err_headers_out, "ETag");
-    if (etag) {
-        /* where mod_deflate and mod_brotli look for it, to mark the tag of what
-         * they compress */
-        apr_table_unset(r->err_headers_out, "ETag");
-        apr_table_setn(r->headers_out, "ETag", etag);
+    for (size_t i = 0; i < CRM_NELTS(seen); i++) {
+        const char *value = apr_table_get(r->err_headers_out, seen[i]);
+
+        if (value) {
+            apr_table_unset(r->err_headers_out, seen[i]);
+            apr_table_setn(r->headers_out, seen[i], value);
+        }
     }
     if (len || request->response.content_type) {
         ap_set_content_type(r, request->response.content_type

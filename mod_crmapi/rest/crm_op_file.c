@@ -9,6 +9,7 @@
 
 #include "crm_disposition.h"
 #include "crm_op.h"
+#include "crm_range.h"
 #include "crm_rest.h"
 #include "crm_uuid.h"
 
@@ -22,6 +23,7 @@ typedef struct sent_t {
     const char *sql;            /* reads a piece */
     const char *id;
     int number;                 /* of the last piece that was read */
+    apr_size_t skip;            /* bytes of the next one that are not sent */
 } sent_t;
 
 /* Set *DATA_P and *LEN_P to the bytes of HEX, PostgreSQL's output of a bytea, in
@@ -61,8 +63,14 @@ static crm_error_t *read_piece(const char **data_p, apr_size_t *len_p,
     }
     decode(data_p, len_p, PQgetvalue(result, 0, 0), pool);
     crm_db_clear(result, pool);
-    if (!*len_p || (apr_off_t)*len_p > stream->left) {
+    if (*len_p <= sent->skip) {
         return crm_error_create(CRM_E_GONE, NULL, pool);
+    }
+    *data_p += sent->skip;
+    *len_p -= sent->skip;
+    sent->skip = 0;
+    if ((apr_off_t)*len_p > stream->left) {
+        *len_p = (apr_size_t)stream->left;
     }
     stream->left -= (apr_off_t)*len_p;
     return NULL;
@@ -86,50 +94,111 @@ static void make_first(crm_sql_t *sql, crm_call_t *call)
     crm_rest_permit(sql, call);
 }
 
-/* Have the LEFT bytes that follow the first piece of SENT's file read when it is
- * sent. */
-static void add_stream(crm_call_t *call, sent_t *sent, apr_off_t left)
+/* Have the LEFT bytes from FIRST on of SENT's file read when they are sent. */
+static void add_stream(crm_call_t *call, sent_t *sent, apr_off_t first,
+                       apr_off_t left)
 {
     crm_stream_t *stream = apr_pcalloc(call->pool, sizeof(*stream));
 
     sent->call = *call;
     sent->call.conn = NULL;
-    sent->number = 1;
+    sent->number = (int)(first / CRM_FILE_PIECE);
+    sent->skip = (apr_size_t)(first % CRM_FILE_PIECE);
     stream->left = left;
     stream->read = read_piece;
     stream->baton = sent;
     call->response->stream = stream;
 }
 
-void crm_op_file_respond(crm_call_t *call, const char *workspace_id,
-                         const char *sql, const PGresult *result)
+/* Return whether the If-Range of CALL's request, if it has one, is the tag of the
+ * response. A time is not: files have none. */
+static int is_same(const crm_call_t *call)
+{
+    const char *header = crm_request_header(call->request, "If-Range");
+    const char *tag = apr_table_get(call->response->headers, "ETag");
+
+    return !header || (tag && !strcmp(header, tag));
+}
+
+/* Set *RANGE to the part of a file of SIZE bytes that CALL's response has, and its
+ * headers and status. HEAD has no ranges. Errors: CRM_E_RANGE. */
+static crm_error_t *find_range(crm_range_t *range, crm_call_t *call,
+                               apr_off_t size)
 {
     crm_response_t *response = call->response;
+    crm_ranged_t ranged = CRM_RANGED_NOT;
+
+    apr_table_setn(response->headers, "Accept-Ranges", "bytes");
+    if (!strcmp(call->request->method, "GET") && is_same(call)) {
+        ranged = crm_range_read(range, crm_request_header(call->request,
+                                                          "Range"), size);
+    }
+    if (ranged == CRM_RANGED_NEVER) {
+        apr_table_setn(response->headers, "Content-Range", apr_psprintf(
+                           call->pool, "bytes */%" APR_OFF_T_FMT, size));
+        return crm_error_create(CRM_E_RANGE, NULL, call->pool);
+    }
+    if (ranged == CRM_RANGED_NOT) {
+        range->first = 0;
+        range->last = size - 1;
+        return NULL;
+    }
+    response->status = 206;
+    apr_table_setn(response->headers, "Content-Range", apr_psprintf(
+                       call->pool, "bytes %" APR_OFF_T_FMT "-%" APR_OFF_T_FMT
+                       "/%" APR_OFF_T_FMT, range->first, range->last, size));
+    return NULL;
+}
+
+/* Add RANGE of the file in RESULT to CALL's response: what the first piece has of
+ * it, and a stream of what follows. Others as of crm_op_file_respond(). */
+static void add_bytes(crm_call_t *call, const crm_range_t *range,
+                      const char *workspace_id, const char *sql,
+                      const PGresult *result)
+{
+    apr_off_t first = range->first, left = range->last + 1 - first;
     const char *data = "";
     apr_size_t len = 0;
-    apr_off_t size = apr_atoi64(PQgetvalue(result, 0, SIZE));
     sent_t *sent;
 
     if (!PQgetisnull(result, 0, BYTES)) {
         decode(&data, &len, PQgetvalue(result, 0, BYTES), call->pool);
     }
-    crm_buf_add(&response->body, data, len);
+    if (first < (apr_off_t)len) {
+        apr_off_t here = (apr_off_t)len - first;
+
+        here = here < left ? here : left;
+        crm_buf_add(&call->response->body, data + first, (apr_size_t)here);
+        first += here;
+        left -= here;
+    }
+    if (left) {
+        sent = apr_pcalloc(call->pool, sizeof(*sent));
+        sent->workspace_id = workspace_id;
+        sent->sql = sql;
+        sent->id = apr_pstrdup(call->pool, PQgetvalue(result, 0, ID));
+        add_stream(call, sent, first, left);
+    }
+}
+
+crm_error_t *crm_op_file_respond(crm_call_t *call, const char *workspace_id,
+                                 const char *sql, const PGresult *result)
+{
+    crm_response_t *response = call->response;
+    crm_range_t range;
+
+    CRM_ERR(find_range(&range, call, apr_atoi64(PQgetvalue(result, 0, SIZE))));
     response->content_type = crm_disposition_type(
         crm_db_value(result, 0, TYPE), call->pool);
     apr_table_setn(response->headers, "Content-Disposition", crm_disposition(
                        crm_db_value(result, 0, NAME), call->pool));
     apr_table_setn(response->headers, "Content-Security-Policy", "sandbox");
-    if (size > (apr_off_t)len) {
-        sent = apr_pcalloc(call->pool, sizeof(*sent));
-        sent->workspace_id = workspace_id;
-        sent->sql = sql;
-        sent->id = apr_pstrdup(call->pool, PQgetvalue(result, 0, ID));
-        add_stream(call, sent, size - (apr_off_t)len);
-    }
+    add_bytes(call, &range, workspace_id, sql, result);
+    return NULL;
 }
 
 /* Fill CALL's response from RESULT of make_first(). */
-static void respond(crm_call_t *call, const PGresult *result)
+static crm_error_t *respond(crm_call_t *call, const PGresult *result)
 {
     const crm_file_t *file = crm_rest(call)->endpoint->operation->file;
     crm_response_t *response = call->response;
@@ -138,9 +207,9 @@ static void respond(crm_call_t *call, const PGresult *result)
     crm_rest_tag(call, NULL);   /* a file never changes */
     response->body.len = 0;
     if (response->status == 304) {
-        return;
+        return NULL;
     }
-    crm_op_file_respond(call, call->key.workspace_id, apr_pstrcat(
+    return crm_op_file_respond(call, call->key.workspace_id, apr_pstrcat(
         call->pool, "SELECT p.bytes FROM crmapi.", file->pieces,
         " p WHERE p.workspace_id = $1::uuid AND p.", file->key,
         " = $2::uuid AND p.number = $3::integer", NULL), result);
@@ -170,7 +239,7 @@ crm_error_t *crm_op_file(crm_call_t *call)
         return crm_error_create(CRM_E_NOT_FOUND, "It is there, but no file of it"
                                 " was kept", call->pool);
     }
-    respond(call, rows.result);
+    error = respond(call, rows.result);
     crm_rows_drop(&rows);
-    return NULL;
+    return error;
 }

@@ -368,7 +368,10 @@ static const char file_headers[] =
     "'Content-Disposition':{'description':'attachment, with its name'"
     ",'schema':{'type':'string'}},"
     "'Content-Security-Policy':{'description':'sandbox',"
-    "'schema':{'type':'string'}},";
+    "'schema':{'type':'string'}},"
+    "'Accept-Ranges':{'description':'bytes','schema':{'type':'string'}},"
+    "'Content-Range':{'description':'of 206: the part, and the size of the"
+    " file','schema':{'type':'string'}},";
 
 /* Add the successful response with STATUS. */
 static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint,
@@ -378,7 +381,7 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint,
 
     crm_buf_printf(buf, "\"%d\":{\"description\":\"", status);
     add(buf, status == 201 ? "Created" : status == 202 ? "Accepted"
-        : status == 204 ? "Deleted" : "OK");
+        : status == 204 ? "Deleted" : status == 206 ? "A part of it" : "OK");
     add(buf, "','headers':{");
     add(buf, operation->location && status == 201
         ? "'Location':{'$ref':'#/components/headers/Location'}," : "");
@@ -461,6 +464,8 @@ static int answers(const crm_endpoint_t *endpoint, int status)
         return endpoint->write || operation->kind == CRM_OP_LOG;
     case 410:
         return operation->kind == CRM_OP_LOG || may_be_merged(endpoint);
+    case 416:
+        return operation->file != NULL;
     case 404:
         return strchr(operation->path, '{') || operation->kind == CRM_OP_GET;
     default:
@@ -471,10 +476,14 @@ static int answers(const crm_endpoint_t *endpoint, int status)
 static void add_responses(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
     static const int statuses[] = {304, 400, 401, 403, 404, 409, 410, 412,
-                                   413, 415, 422, 429, 500, 503};
+                                   413, 415, 416, 422, 429, 500, 503};
 
     add(buf, ",'responses':{");
     add_success(buf, endpoint, crm_kind_of(endpoint->operation)->status);
+    if (endpoint->operation->file) {
+        add(buf, ",");
+        add_success(buf, endpoint, 206);
+    }
     if (is_listed(endpoint->operation, 200)) {
         add(buf, ",");
         add_success(buf, endpoint, 200);
