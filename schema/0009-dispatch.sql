@@ -2000,19 +2000,6 @@ BEGIN
 END
 $$;
 
--- A report says that the mail of the answer ANSWER, or of STEP, was delivered. Locks:
--- message. Internal.
-CREATE FUNCTION crmapi.answer_delivered(workspace uuid, answer uuid, step uuid)
-    RETURNS void
-    LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE crmapi.message m SET status = 'delivered'
-    WHERE m.workspace_id = workspace AND m.handed_over
-      AND (m.id = answer OR m.step_id = step)
-      AND m.status IN ('queued', 'sent');
-END
-$$;
-
 -- The mail of ANSWER was returned because of FAILURE (null: somebody complained).
 -- If ADDRESS is not null, that speaks of the address, which is suppressed because
 -- of REASON (contract 17.5). Locks: enrollment, step, job, message. Internal.

@@ -719,9 +719,6 @@ BEGIN
     ELSIF item.bounced IS NOT NULL AND item.step_id IS NOT NULL THEN
         PERFORM crmapi.suppress(workspace, item.bounced, NULL,
                                 coalesce(item.reason, 'bounced'));
-    ELSIF item.reason = 'delivered' THEN
-        PERFORM crmapi.answer_delivered(workspace, item.answer_id,
-                                        item.step_id);
     END IF;
     IF item.verified AND item.suppress = 'phone'
        AND item.phone_number IS NOT NULL THEN

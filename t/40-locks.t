@@ -466,8 +466,6 @@ my %CALL = (
     answer_refused => ["answering", "SELECT crmapi.answer_refused($LEASE, '$ID',"
         . " '$ID', 'r')", { job => "ready job" }],
     answer_names => ["answering", "SELECT crmapi.answer_names('W', '$ID', 'd')"],
-    answer_delivered => ["handed", "SELECT crmapi.answer_delivered('W', '$ID',"
-        . " NULL)"],
     answer_returned => ["answering", "SELECT crmapi.answer_returned('W', '$ID',"
         . " 'a\@x.example', 'f', 'bounced')", { job => "ready job" }],
     step_failed => ["sending", "SELECT crmapi.step_failed($LEASE, '$ID', '$ID',"

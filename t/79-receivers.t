@@ -91,7 +91,7 @@ postconf -e 'inet_interfaces = loopback-only' 'inet_protocols = ipv4' \\
     'transport_maps = inline:{ crm.example=lmtp:unix:/crm/lmtp }' \\
     'maillog_file = /var/log/mail.log' 'alias_maps =' 'alias_database =' \\
     'smtpd_relay_restrictions = permit_mynetworks, reject' \\
-    'lmtp_host_lookup = native'
+    'lmtp_host_lookup = native' 'lmtp_assume_final = yes'
 postconf -M 'smtp/inet=127.0.0.1:$smtp inet n - n - - smtpd'
 postconf -F '*/*/chroot = n'
 postfix start
@@ -182,6 +182,10 @@ subtest "a thread of both sides" => sub {
             @box;
         ok($last, "it is there, as an answer to the reply") or last;
     }
+    ok(wait_for(sub { !grep { $_->{role} ne "user"
+        && $_->{status} ne "delivered" } @{$c->get($messages)->data} }, 60),
+        "Postfix's reports say that ours are delivered")
+        or diag(map { "$_->{role} $_->{status}\n" } @{$c->get($messages)->data});
     send_mail("ann", "Message-ID: <apart\@x.example>\nSubject: Apart");
     inbox("ann", $mails + 1);
     # such as (1 2 3 4 5 6 7)(8)

@@ -270,23 +270,47 @@ static void fill_event(crm_intake_event_t *event, const delivery_t *delivery)
         delivery->pool);
 }
 
-/* Return whether DELIVERY's mail, a report, says that the mail to SENT_TO was
- * delivered (RFC 3464, 2.3.3): nothing less, such as "relayed". */
-static int is_delivered(const delivery_t *delivery)
+/* Return the status that DELIVERY's mail, a report, gives the mail to SENT_TO:
+ * "delivered" (RFC 3464, 2.3.3), or "sent" if it was only passed on; NULL if it says
+ * something else. */
+static const char *reported(const delivery_t *delivery)
 {
     const apr_array_header_t *entries = delivery->mail->bounces;
+    int good = entries->nelts > 0;
 
     for (int i = 0; i < entries->nelts; i++) {
         const crm_mail_bounce_t *one = &APR_ARRAY_IDX(entries, i,
                                                       crm_mail_bounce_t);
+        const char *action = one->action ? one->action : "";
+        const char *status = !strncasecmp(action, "delivered", 9)
+            ? "delivered" : !strncasecmp(action, "relayed", 7)
+            || !strncasecmp(action, "expanded", 8) ? "sent" : NULL;
 
-        if (one->action && !strncasecmp(one->action, "delivered", 9)
-            && crm_email_equal(one->address, delivery->sent_to,
-                               delivery->pool)) {
-            return 1;
+        if (crm_email_equal(one->address, delivery->sent_to,
+                            delivery->pool)) {
+            return status;
         }
+        good &= status != NULL;
     }
-    return 0;
+    return good ? "sent" : NULL;
+}
+
+/* Let EVENT be a new STATUS of the message that DELIVERY's mail speaks of, and no
+ * message: its server reports on each mail that it was asked to. */
+static void set_status(crm_intake_event_t *event, const delivery_t *delivery,
+                       const char *status)
+{
+    const char **binds = event->binds;
+
+    binds[CRM_INTAKE_STATUS] = status;
+    binds[CRM_INTAKE_MESSAGE_KEY] = binds[CRM_INTAKE_EVENT_ID]; /* no message's */
+    binds[CRM_INTAKE_ANSWER_ID] = delivery->answer_id ? delivery->answer_id
+                                  : delivery->step_id;
+    binds[CRM_INTAKE_STEP_ID] = NULL;
+    binds[CRM_INTAKE_ROLE] = NULL;
+    binds[CRM_INTAKE_CONTENT] = NULL;
+    binds[CRM_INTAKE_CONTENT_TYPE] = NULL;
+    binds[CRM_INTAKE_METADATA] = NULL;
 }
 
 /* Set what EVENT, which returns the mail of a step or answer, says of it (contract
@@ -307,8 +331,8 @@ static void set_failure(crm_intake_event_t *event, const delivery_t *delivery)
             delivery->pool, "the mail was returned: ", status ? status
             : "5.0.0", NULL);
     }
-    else if (is_delivered(delivery)) {
-        binds[CRM_INTAKE_REASON] = "delivered";
+    else if ((status = reported(delivery))) {
+        set_status(event, delivery, status);
     }
     if (failure == CRM_MAIL_NO_ADDRESS) {
         binds[CRM_INTAKE_BOUNCED] = delivery->sent_to;
@@ -388,7 +412,8 @@ static crm_error_t *take(crm_intake_result_t *result, int *known_p,
     CRM_ERR(crm_intake_begin(result, known_p, conn, delivery->workspace_id,
                              event, delivery->pool));
     kept.message_id = result->message_id;
-    if (*known_p && !result->field && !result->again && kept.message_id) {
+    if (*known_p && !result->field && !result->again && kept.message_id
+        && !event->binds[CRM_INTAKE_STATUS]) {
         error = crm_mail_keep(conn, &kept, delivery->options, delivery->pool);
     }
     error = error ? error : crm_db_exec(conn, "COMMIT", delivery->pool);
@@ -414,7 +439,8 @@ static crm_error_t *store(crm_mail_outcome_t *outcome, delivery_t *delivery)
     outcome->conversation_id = result.conversation_id;
     outcome->message_id = result.message_id;
     outcome->result = CRM_MAIL_STORED;
-    if (!known || result.field) {
+    /* a report on a message that is not there any more was taken */
+    if (!known || (result.field && !event.binds[CRM_INTAKE_STATUS])) {
         outcome->result = CRM_MAIL_REFUSED;
         outcome->reason = known ? apr_pstrcat(delivery->pool,
                                               result.field, " ",

@@ -135,9 +135,13 @@ static void read_status(crm_mail_t *mail, GMimePart *part, apr_pool_t *pool)
     const char *text = crm_mail_utf8(bytes, len, NULL, pool);
 
     for (int i = 0; *text && i < GROUPS; i++) {
-        const char *end = strstr(text, "\n\n");
+        const char *end = strstr(text, "\n\n"), *envelope;
 
         len = end ? (apr_size_t)(end + 1 - text) : strlen(text);
+        envelope = field(text, len, "Original-Envelope-Id", pool);
+        if (envelope) {         /* the Message-ID: crmapid_smtp.c */
+            crm_mail_add_ids(mail->references, envelope);
+        }
         read_group(mail, text, len, pool);
         text += len;
         text += strspn(text, "\n");

@@ -62,6 +62,7 @@ typedef struct crmd_config_t {
     const char *smtp_password_file;
     apr_interval_time_t smtp_timeout;
     int smtp_deduplicates;
+    int smtp_dsn;
     int mail_reply_token;
     int mail_require_domains;
     const char *provider_url;

@@ -293,6 +293,9 @@ const crmd_setting_t crmd_settings[] = {
            " Message-ID it has received before. Then a mail that may or may"
            " not have been sent is sent again; otherwise its enrollment"
            " fails."),
+    SWITCH(smtp_dsn, "on", "Whether a server that offers DSN (RFC 3461) is asked"
+           " for a report of each delivery, which makes a message delivered."
+           " Such reports go where bounces go."),
     TEXT(provider_url, url, "", "URL to which the relay http posts"
          " messages."),
     TEXT(provider_token_file, path, "", "File with its Bearer token. Not set:"

@@ -10,7 +10,9 @@
 # "TIMES.CODE-5-1-1@..." with a status as well; "slow@..." is taken after half a
 # second; "given@..." gets the Message-ID that Amazon SES would give it, which the
 # answer and X-Given have; "mute@..." is taken, and the first time the answer does
-# not come until the file FOLDER/speak is there.
+# not come until the file FOLDER/speak is there. With DSN=1 in its environment it
+# offers DSN, and X-Envelope-Dsn has the parameters of MAIL and RCPT, in capitals; with
+# DSN=no it offers it and answers 501 to them.
 import asyncio
 import os
 import re
@@ -25,12 +27,29 @@ from aiosmtpd.smtp import AuthResult, SMTP
 folder = sys.argv[1]
 account = [a.encode() for a in sys.argv[2:4]]
 certificate = sys.argv[4] if account else None
+dsn = os.environ.get("DSN")
 refused = {}
 heard = set()
 
 
+class WithDsn(SMTP):
+    asked = []
+
+    def _getparams(self, params):
+        made = super()._getparams([p for p in params if not p.startswith(
+            ("RET=", "ENVID=", "NOTIFY=", "ORCPT="))] if dsn == "1" else params)
+        if any(p.startswith("RET=") for p in params):
+            self.asked = []
+        self.asked = self.asked + params
+        return made
+
+
 class Keeper:
     count = 0
+
+    async def handle_EHLO(self, server, session, envelope, hostname, responses):
+        session.host_name = hostname
+        return responses[:-1] + ["250-DSN"] * bool(dsn) + responses[-1:]
 
     async def handle_RCPT(self, server, session, envelope, address, options):
         name = re.match(r"(\d+)\.(\d+)((?:-\d+)*)@", address)
@@ -54,6 +73,9 @@ class Keeper:
             out.write(b"X-Envelope-From: %s\r\n" % envelope.mail_from.encode())
             for to in envelope.rcpt_tos:
                 out.write(b"X-Envelope-To: %s\r\n" % to.encode())
+            if dsn:
+                out.write(b"X-Envelope-Dsn: %s\r\n" % " ".join(
+                    server.asked).encode())
             if given:
                 out.write(b"X-Given: %s\r\n" % given.encode())
             out.write(envelope.content)
@@ -80,7 +102,7 @@ class Loopback(Controller):
             tls.load_cert_chain(certificate)
             options = dict(authenticator=authenticate, auth_required=True,
                            tls_context=tls, require_starttls=True)
-        return SMTP(self.handler, hostname="127.0.0.1", **options)
+        return (WithDsn if dsn else SMTP)(self.handler, hostname="127.0.0.1", **options)
 
 
 controller = Loopback(Keeper(), hostname="127.0.0.1", port=int(

@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_smtp.c: the relay "smtp": mails by SMTP (RFC 5321), with an exact
- * verdict (contract 11.11) */
+ * verdict (contract 11.11), and with reports of delivery where the server has them
+ * (RFC 3461)
+ *
+ * libcurl puts what it is given between < and >, after it has taken one of each away.
+ * From 8.16 on it leaves alone what follows the last >. So parameters that end with
+ * > are sent as they are by all versions: ENVID and ORCPT are written as <...>, which
+ * the RFC's xtext allows. A server that does not like them is asked again without. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_mail_status.h"
 
 #include "crmapid_curl.h"
@@ -23,6 +30,10 @@
 
 /* Bytes of an enhanced status code (RFC 3463) with its NUL: "5.123.456". */
 #define STATUS_SIZE 10
+
+/* The most bytes of ENVID and of an ORCPT without its type (RFC 3461, 4.4, 4.2). */
+#define ENVID_MAX 100
+#define ORCPT_MAX 480
 
 /* The stage of a session. */
 typedef enum stage_t {
@@ -50,6 +61,11 @@ typedef struct talk_t {
     int code;                   /* of the last reply with a STATUS */
     char status[STATUS_SIZE];
     int accepted;               /* the sender was */
+    int offers_dsn;
+    const char *dsn_from;       /* the sender with parameters of DSN; NULL: no report
+                                   is asked for */
+    struct curl_slist *dsn_to;
+    int asked;                  /* they were sent */
     int says;                   /* a refusal of the recipient or the mail says
                                    that the address does not exist */
     const char *given;          /* the id in the reply to the final dot, or
@@ -71,11 +87,18 @@ static void enter(talk_t *talk, stage_t stage)
 static int begin_mail(void *baton, char *ip, char *own_ip, int port,
                       int own_port)
 {
+    talk_t *talk = baton;
+
+    if (talk->offers_dsn && talk->dsn_from) {
+        talk->asked = 1;
+        curl_easy_setopt(talk->curl, CURLOPT_MAIL_FROM, talk->dsn_from);
+        curl_easy_setopt(talk->curl, CURLOPT_MAIL_RCPT, talk->dsn_to);
+    }
     (void)ip;
     (void)own_ip;
     (void)port;
     (void)own_port;
-    enter(baton, STAGE_ENVELOPE);
+    enter(talk, STAGE_ENVELOPE);
     return CURL_PREREQFUNC_OK;
 }
 
@@ -120,7 +143,12 @@ static void read_words(talk_t *talk, const char *text, size_t len)
 {
     const char *line = apr_pstrmemdup(talk->pool, text, len);
 
-    if (talk->stage == STAGE_ENVELOPE && *line == '2') {
+    if (talk->stage == STAGE_HELLO) {
+        talk->offers_dsn |= len > 7 && !strncmp(line, "250", 3)
+                            && !strncasecmp(line + 4, "DSN", 3)
+                            && strchr(" \r\n", line[7]);
+    }
+    else if (talk->stage == STAGE_ENVELOPE && *line == '2') {
         talk->accepted = 1;
     }
     else if (*line == '5' && talk->accepted) {
@@ -297,26 +325,95 @@ static void judge(crmd_receipt_t *receipt, const talk_t *talk, CURLcode code)
     }
 }
 
-/* Send the mail of TALK with CURL, and fill RECEIPT. */
-static void transfer(crmd_receipt_t *receipt, CURL *curl, talk_t *talk,
-                     const crmd_config_t *config)
+/* Return the recipients of TALK: the first as TO with its PARAMETERS. */
+static struct curl_slist *recipients(const talk_t *talk,
+                                     const char *parameters)
 {
     struct curl_slist *to;
 
     to = curl_slist_append(NULL, apr_pstrcat(talk->pool, "<", talk->mail->to,
-                                             ">", NULL));
+                                             ">", parameters, NULL));
     for (const char *const *copy = talk->mail->copies; copy && *copy; copy++) {
         to = curl_slist_append(to, apr_pstrcat(talk->pool, "<", *copy, ">",
                                                NULL));
     }
+    return to;
+}
+
+/* Return TEXT as xtext (RFC 3461, section 4) in POOL; NULL if it cannot be, or is
+ * longer than MOST. */
+static const char *xtext(const char *text, size_t most, apr_pool_t *pool)
+{
+    char *made = apr_palloc(pool, 3 * strlen(text) + 1), *out = made;
+
+    for (; *text; text++) {
+        if (*text <= ' ' || *text > '~') {
+            return NULL;
+        }
+        if (*text == '+' || *text == '=') {
+            out += sprintf(out, "+%02X", (unsigned)*text);
+        }
+        else {
+            *out++ = *text;
+        }
+    }
+    *out = '\0';
+    return (size_t)(out - made) <= most ? made : NULL;
+}
+
+/* Let TALK ask for a report of the delivery to its first recipient. It names the
+ * mail by its Message-ID, which nobody else can know (contract 18.4). */
+static void ask_for_report(talk_t *talk)
+{
+    const crmd_mail_t *mail = talk->mail;
+    const char *id = xtext(mail->message_id, ENVID_MAX, talk->pool);
+    const char *to = xtext(mail->to, ORCPT_MAX, talk->pool);
+
+    if (id && to && xtext(mail->from, ORCPT_MAX, talk->pool)
+        && id[strlen(id) - 1] == '>') {
+        talk->dsn_from = apr_pstrcat(talk->pool, "<", mail->from,
+                                     "> RET=HDRS ENVID=", id, NULL);
+        talk->dsn_to = recipients(talk, apr_pstrcat(
+            talk->pool, " NOTIFY=SUCCESS,FAILURE,DELAY ORCPT=rfc822;<", to,
+            ">", NULL));
+    }
+}
+
+/* Return whether TALK's server has refused the envelope in words that it may have
+ * for the parameters of DSN. It has accepted nothing. */
+static int refuses_parameters(const talk_t *talk)
+{
+    static const long codes[] = {500, 501, 503, 504, 553, 555};
+    long code = talk->asked && talk->stage == STAGE_ENVELOPE
+                ? decision_of(talk) : 0;
+
+    for (size_t i = 0; i < CRM_NELTS(codes); i++) {
+        if (code == codes[i]) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Send the mail of TALK with CURL, and fill RECEIPT. Return 0 if it may be tried
+ * again without asking for a report. */
+static int transfer(crmd_receipt_t *receipt, CURL *curl, talk_t *talk,
+                    const crmd_config_t *config)
+{
+    struct curl_slist *to = recipients(talk, "");
+    int done;
+
     set_login(curl, config);
     set_talk(curl, talk, config);
     curl_easy_setopt(curl, CURLOPT_MAIL_FROM, apr_pstrcat(
                          talk->pool, "<", talk->mail->from, ">", NULL));
     curl_easy_setopt(curl, CURLOPT_MAIL_RCPT, to);
     judge(receipt, talk, curl_easy_perform(curl));
+    done = !refuses_parameters(talk);
     curl_easy_cleanup(curl);
     curl_slist_free_all(to);
+    curl_slist_free_all(talk->dsn_to);
+    return done;
 }
 
 /* Return the URL with the name for EHLO, in POOL. */
@@ -331,14 +428,31 @@ static const char *url_of(const crmd_config_t *config, apr_pool_t *pool)
     return url;
 }
 
+/* Send MAIL and fill RECEIPT. ASKS: for a report. Return as transfer() does. */
+static int try_to_send(crmd_receipt_t *receipt, const crmd_mail_t *mail,
+                       int asks, const crmd_config_t *config, apr_pool_t *pool)
+{
+    talk_t talk = {.pool = pool, .mail = mail, .url = config->smtp_url};
+    CURL *curl = crmd_curl_create(url_of(config, pool), "smtp,smtps",
+                                  config->smtp_timeout, config->smtp_ca_file,
+                                  talk.text);
+
+    if (!curl) {
+        crmd_receipt_fill(receipt, CRMD_NOT_NOW, "out of memory");
+        return 1;
+    }
+    if (asks) {
+        ask_for_report(&talk);
+    }
+    return transfer(receipt, curl, &talk, config);
+}
+
 static void send_message(crmd_receipt_t *receipt,
                          const crmd_message_t *message,
                          const crmd_config_t *config, apr_pool_t *pool)
 {
-    talk_t talk = {.pool = pool};
     crm_error_t *error;
     crmd_mail_t mail;
-    CURL *curl;
 
     if (!crmd_sender_of(message, config)) {
         crmd_receipt_fill(receipt, CRMD_NOT_NOW, "no sender: mail_from is not"
@@ -350,16 +464,9 @@ static void send_message(crmd_receipt_t *receipt,
         crmd_receipt_fill(receipt, CRMD_REFUSED, error->message);
         return;
     }
-    talk.mail = &mail;
-    talk.url = config->smtp_url;
-    curl = crmd_curl_create(url_of(config, pool), "smtp,smtps",
-                            config->smtp_timeout, config->smtp_ca_file,
-                            talk.text);
-    if (!curl) {
-        crmd_receipt_fill(receipt, CRMD_NOT_NOW, "out of memory");
-        return;
+    if (!try_to_send(receipt, &mail, config->smtp_dsn, config, pool)) {
+        try_to_send(receipt, &mail, 0, config, pool);
     }
-    transfer(receipt, curl, &talk, config);
 }
 
 static crm_error_t *check(const crmd_config_t *config,

@@ -16,7 +16,7 @@ sub python {
 
 # Start one that wants USER and PASSWORD, if given, with the certificate (and
 # key) of a file. It may be given first: {port, before => what to put before the
-# command}.
+# command, dsn => 1 or "no"}.
 sub new {
     my ($class, @account) = @_;
     my $arg = ref $account[0] ? shift @account : {};
@@ -34,6 +34,7 @@ sub new {
         close $keep;
         open(STDERR, ">", "$dir/log");
         $ENV{PORT} = $arg->{port} if $arg->{port};
+        $ENV{DSN} = $arg->{dsn} if $arg->{dsn};
         { exec @{$arg->{before} || []}, $python,
             "$ENV{CRM_SRCDIR}/t/lib/smtpd.py", "$dir/mail", @account }
         POSIX::_exit(127);

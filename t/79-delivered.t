@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+# 79-delivered.t: a mail is delivered when the report says so that its server was
+# asked for (RFC 3461; contract 18.4, 19.1)
+use strict;
+use utf8;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Smtpd;
+
+plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
+    unless CrmTest::Smtpd::python();
+
+my $database = database();
+my $httpd = httpd(database => $database,
+    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $w = workspace($httpd);
+my $c = $w->client;
+my $sales = "sales\@crm.example";
+change($w, "agent", $w->agent, agent_email => $sales, name => "Ada");
+my $count = 0;
+
+# A worker whose relay is SMTP, with CONF.
+sub relay {
+    my ($smtp, %conf) = @_;
+    return worker(database => $database, no_start => 1, conf => {
+        email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
+        smtp_tls => "no", mail_domain => "crm.example", %conf });
+}
+
+# An answer to ADDRESS with MORE that WORKER sends by SMTP; the path of the
+# message, and the mail.
+sub sent {
+    my ($worker, $smtp, $address, %more) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my ($talk) = $w->import_objects([{ object => "conversation", type => 4,
+        bot_id => $w->agent, email => $address }]);
+    my $path = "/api/v1/conversations/$talk/messages";
+    my $r = $c->post($path, { content => "x", %more });
+    status_is($r, 201, "an answer to $address");
+    $worker->once;
+    my ($mail) = grep { /^X-Envelope-To: \Q$address\E$/m } $smtp->received;
+    ok($mail, "it is sent") or $mail = "";
+    return ("$path/" . $r->data->{id}, $mail);
+}
+
+sub status { return $c->get($_[0])->data->{status} }
+sub id_of { return $_[0] =~ /^Message-ID:\s+(<\S+>)$/mi ? $1 : "" }
+
+# A report of ACTION on the mail to ADDRESS comes: it names the mail by ENVELOPE, if
+# given, and returns a header with ID, if given.
+sub report {
+    my ($action, $address, $envelope, $id) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my ($code) = crmapictl($database, { stdin => join "\n",
+        "From: MAILER-DAEMON\@mx.example", "To: $sales",
+        "Message-ID: <report-" . ++$count . "\@mx.example>",
+        "Content-Type: multipart/report; report-type=delivery-status; boundary=b",
+        "", "--b", "", "So.", "--b", "Content-Type: message/delivery-status", "",
+        "Reporting-MTA: dns; mx.example",
+        ($envelope ? "Original-Envelope-Id: $envelope" : ()), "",
+        "Original-Recipient: rfc822;<$address>",
+        "Final-Recipient: rfc822; other\@elsewhere.example",
+        "Action: $action", "Status: 2.0.0", "",
+        ($id ? ("--b", "Content-Type: text/rfc822-headers", "",
+            "Message-ID: $id", "") : ()), "--b--", "" }, "deliver");
+    is($code, 0, "a report comes");
+}
+
+subtest "a server that offers DSN is asked for reports" => sub {
+    my $smtp = CrmTest::Smtpd->new({ dsn => 1 });
+    my $worker = relay($smtp);
+    my ($path, $mail) = sent($worker, $smtp, "ann\@x.example",
+        cc => ["copy\@x.example"]);
+    my $id = id_of($mail);
+    my ($asked) = $mail =~ /^X-Envelope-Dsn: (.*)$/m;
+    is($asked =~ s/ SIZE=\d+//r, "RET=HDRS ENVID=" . uc($id)
+        . " NOTIFY=SUCCESS,FAILURE,DELAY ORCPT=RFC822;<ANN\@X.EXAMPLE>",
+        "for the recipient, not for who gets a copy");
+    like($mail, qr/^X-Envelope-From: \Q$sales\E$/m, "the sender is as it was");
+    is($c->get($path)->data->{status}, "sent", "it is sent");
+    report("relayed", "ann\@x.example", $id, $id);
+    is(status($path), "sent", "further than the relay is not there");
+    report("delivered", "copy\@x.example", $id, $id);
+    is(status($path), "sent", "nor is a copy what counts");
+    report("delivered", "ann\@x.example", "<forged\@crm.example>",
+        "<forged\@crm.example>");
+    report("delivered", "ann\@x.example");
+    is(status($path), "sent", "18.7 a stranger's report is not believed");
+    report("delivered", "ann\@x.example", $id);
+    is(status($path), "delivered", "a report that has the envelope's id is");
+    is(scalar @{$c->get($path =~ s{/[^/]+$}{}r)->data}, 1,
+        "and no report is a message");
+    my ($other) = sent($worker, $smtp, "bob\@x.example");
+    my ($to_bob) = grep { /^X-Envelope-To: bob/m } $smtp->received;
+    report("delivered", "bob\@x.example", undef, id_of($to_bob));
+    is(status($other), "delivered", "and one that returns the header");
+    my ($odd, $of_odd) = sent($worker, $smtp, "a+b=c\@x.example");
+    like($of_odd, qr/ ORCPT=RFC822;<A\+2BB\+3DC\@X\.EXAMPLE>$/m,
+        "an address with characters that xtext encodes");
+};
+
+subtest "a server without DSN is asked for nothing" => sub {
+    my $smtp = CrmTest::Smtpd->new;
+    my ($path, $mail) = sent(relay($smtp), $smtp, "carl\@x.example");
+    unlike($mail, qr/X-Envelope-Dsn/, "it would refuse the parameters");
+    is(status($path), "sent", "sent");
+};
+
+subtest "nor one that does not like what it offers" => sub {
+    my $smtp = CrmTest::Smtpd->new({ dsn => "no" });
+    my ($path, $mail) = sent(relay($smtp), $smtp, "dora\@x.example");
+    is(status($path), "sent", "sent all the same");
+    is(scalar(() = $smtp->received), 1, "once");
+};
+
+subtest "smtp_dsn = off" => sub {
+    my $smtp = CrmTest::Smtpd->new({ dsn => 1 });
+    my ($path, $mail) = sent(relay($smtp, smtp_dsn => "off"), $smtp,
+        "emil\@x.example");
+    is($mail =~ /^X-Envelope-Dsn: (?:SIZE=\d+)?$/m ? 1 : 0, 1,
+        "nothing is asked for");
+};
+
+done_testing;
