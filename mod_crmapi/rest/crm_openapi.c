@@ -90,14 +90,15 @@ static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
     add(buf, "}");
 }
 
-/* Add the fields of RESOURCE that a GET shows and an update does not change, so
- * that what was read may be sent back (contract 6.2). */
-static void add_shown(crm_buf_t *buf, const crm_resource_t *resource)
+/* Add the fields of RESOURCE that a GET shows and a body with fields of FLAGS does
+ * not take, so that what was read may be sent back (contract 6.2). */
+static void add_shown(crm_buf_t *buf, const crm_resource_t *resource,
+                      unsigned flags)
 {
     const crm_field_t *field;
 
     for (field = resource->fields; field->name; field++) {
-        if (!(field->flags & (CRM_F_UPDATE | CRM_F_HIDDEN))) {
+        if (!(field->flags & (flags | CRM_F_HIDDEN))) {
             add(buf, ",");
             add_string(buf, field->name);
             add(buf, ":{'$ref':'#/components/schemas/Shown'}");
@@ -118,12 +119,9 @@ static void add_body_schema(crm_buf_t *buf, const char *name,
     add(buf, more ? "," : "");
     add(buf, more ? more : "");
     add_properties(buf, resource, flags, required, CRM_SIDE_INPUT);
-    if (flags & CRM_F_UPDATE) {
-        buf->len--;             /* its brace */
-        add_shown(buf, resource);
-        add(buf, "}");
-    }
-    add(buf, "}");
+    buf->len--;                 /* its brace */
+    add_shown(buf, resource, flags);
+    add(buf, "}}");
 }
 
 static void add_resource_schemas(crm_buf_t *buf,

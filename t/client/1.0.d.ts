@@ -1859,6 +1859,12 @@ export interface components {
             } | null;
             /** @description id in another system, which one row of the workspace has */
             external_id?: string | null;
+            id?: components["schemas"]["Shown"];
+            workspace_id?: components["schemas"]["Shown"];
+            total_deal_value?: components["schemas"]["Shown"];
+            last_activity_at?: components["schemas"]["Shown"];
+            created_at?: components["schemas"]["Shown"];
+            updated_at?: components["schemas"]["Shown"];
         };
         CompanyItem: {
             /**
@@ -1896,6 +1902,12 @@ export interface components {
             } | null;
             /** @description id in another system, which one row of the workspace has */
             external_id?: string | null;
+            id?: components["schemas"]["Shown"];
+            workspace_id?: components["schemas"]["Shown"];
+            total_deal_value?: components["schemas"]["Shown"];
+            last_activity_at?: components["schemas"]["Shown"];
+            created_at?: components["schemas"]["Shown"];
+            updated_at?: components["schemas"]["Shown"];
         };
         CompanyUpdate: {
             name?: string;
@@ -2036,6 +2048,12 @@ export interface components {
             } | null;
             /** @description id in another system, which one row of the workspace has */
             external_id?: string | null;
+            id?: components["schemas"]["Shown"];
+            workspace_id?: components["schemas"]["Shown"];
+            last_contacted_at?: components["schemas"]["Shown"];
+            suppressed?: components["schemas"]["Shown"];
+            created_at?: components["schemas"]["Shown"];
+            updated_at?: components["schemas"]["Shown"];
         };
         ContactItem: {
             /**
@@ -2077,6 +2095,12 @@ export interface components {
             } | null;
             /** @description id in another system, which one row of the workspace has */
             external_id?: string | null;
+            id?: components["schemas"]["Shown"];
+            workspace_id?: components["schemas"]["Shown"];
+            last_contacted_at?: components["schemas"]["Shown"];
+            suppressed?: components["schemas"]["Shown"];
+            created_at?: components["schemas"]["Shown"];
+            updated_at?: components["schemas"]["Shown"];
         };
         ContactUpdate: {
             first_name?: string | null;
@@ -2172,6 +2196,10 @@ export interface components {
             tags?: string[] | null;
             /** @description position in the stage, lower sorts first; a new card, and one that moves to another stage without it, goes to the end */
             order_index?: number | null;
+            id?: components["schemas"]["Shown"];
+            archived_at?: components["schemas"]["Shown"];
+            created_at?: components["schemas"]["Shown"];
+            updated_at?: components["schemas"]["Shown"];
         };
         PipelineCardUpdate: {
             /**
@@ -2250,6 +2278,9 @@ export interface components {
             metadata?: {
                 [key: string]: unknown;
             } | null;
+            id?: components["schemas"]["Shown"];
+            created_at?: components["schemas"]["Shown"];
+            updated_at?: components["schemas"]["Shown"];
         };
         ActivityUpdate: {
             title?: string | null;
@@ -2778,6 +2809,21 @@ export interface components {
         /** @description The body is not application/json in UTF-8 */
         415: {
             headers: {
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"];
+            };
+        };
+        /** @description The file does not have the Range */
+        416: {
+            headers: {
+                /** @description The size of the file */
+                "Content-Range"?: string;
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -6152,6 +6198,33 @@ export interface operations {
                     "Content-Disposition"?: string;
                     /** @description sandbox */
                     "Content-Security-Policy"?: string;
+                    /** @description bytes */
+                    "Accept-Ranges"?: string;
+                    /** @description of 206: the part, and the size of the file */
+                    "Content-Range"?: string;
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "message/rfc822": unknown;
+                };
+            };
+            /** @description A part of it */
+            206: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description attachment, with its name */
+                    "Content-Disposition"?: string;
+                    /** @description sandbox */
+                    "Content-Security-Policy"?: string;
+                    /** @description bytes */
+                    "Accept-Ranges"?: string;
+                    /** @description of 206: the part, and the size of the file */
+                    "Content-Range"?: string;
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -6166,6 +6239,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            416: components["responses"]["416"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -6210,6 +6284,33 @@ export interface operations {
                     "Content-Disposition"?: string;
                     /** @description sandbox */
                     "Content-Security-Policy"?: string;
+                    /** @description bytes */
+                    "Accept-Ranges"?: string;
+                    /** @description of 206: the part, and the size of the file */
+                    "Content-Range"?: string;
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": unknown;
+                };
+            };
+            /** @description A part of it */
+            206: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description attachment, with its name */
+                    "Content-Disposition"?: string;
+                    /** @description sandbox */
+                    "Content-Security-Policy"?: string;
+                    /** @description bytes */
+                    "Accept-Ranges"?: string;
+                    /** @description of 206: the part, and the size of the file */
+                    "Content-Range"?: string;
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                     "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
@@ -6224,6 +6325,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            416: components["responses"]["416"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
