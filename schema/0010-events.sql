@@ -417,8 +417,8 @@ $$;
 -- search_path 16,000, and a statement that reads event_feed 28,000. The statement
 -- that writes the time also reads event_feed, which costs 7,000.
 
--- Add a new contact to contact_change, and its event if somebody wants it. A
--- trigger function.
+-- Add a new contact to contact_change and its custom fields to contact_member, and its
+-- event if somebody wants it. A trigger function.
 CREATE FUNCTION crmapi.contact_created() RETURNS trigger
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -430,6 +430,11 @@ BEGIN
     RETURNING (SELECT f.types FROM crmapi.event_feed f
                WHERE f.workspace_id = NEW.workspace_id
                  AND (f.log OR 'contact.created' = ANY (f.types))) INTO types;
+    IF NEW.custom_fields <> '{}' THEN
+        INSERT INTO crmapi.contact_member (workspace_id, id, keys)
+        VALUES (NEW.workspace_id, NEW.id,
+                crmapi.field_keys(NEW.workspace_id, NEW.custom_fields));
+    END IF;
     IF types IS NULL THEN
         RETURN NULL;
     END IF;

@@ -24,9 +24,9 @@
 --             of their bytes, so that it is the same in every database.
 --   copy_in   takes rows with the workspace's id before COLUMNS
 --   shared    some values are unique in the whole database: hashes of keys
--- A dump lacks counter and contact_change (triggers fill them from what is
--- restored), workspace_hold (what is restored is held, whatever was before) and
--- erasure (what a database knows of erasures is no state of the workspace);
+-- A dump lacks counter, contact_change and contact_member (triggers fill them from
+-- what is restored), workspace_hold (what is restored is held, whatever was before)
+-- and erasure (what a database knows of erasures is no state of the workspace);
 -- of each row the workspace's id, generated columns, and those in "derived",
 -- which defaults or triggers fill in: so they are what this database makes of the
 -- others, by its own plans and its own ICU. A migration that adds such a column
@@ -50,7 +50,7 @@ BEGIN ATOMIC
                             ELSE 'workspace_id' END
         WHERE c.relnamespace = 'crmapi'::regnamespace
           AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-          AND c.relname !~ '^(counter|contact_change|workspace_hold|erasure)$'),
+          AND c.relname !~ '^(counter|contact_(change|member)|workspace_hold|erasure)$'),
     path AS (       -- more than 64 foreign keys in a row are a circle
         SELECT o.oid, 0 AS n FROM own o
         UNION

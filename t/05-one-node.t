@@ -97,7 +97,8 @@ my @RULES = (
           event => "its trigger zz_event deletes them",
           audit => "its trigger zz_audit deletes them",
           erasure => "it outlives the workspace, for a dump that brings it back",
-          contact_change => "its contact's trigger change_remove deletes it" },
+          (map { $_ => "its contact's trigger change_remove deletes it" }
+              qw(contact_change contact_member)) },
         "CREATE TABLE crmapi.x (workspace_id uuid PRIMARY KEY)", "x"],
     ["workspace_id leads every other index",
         "SELECT i.indexrelid::regclass FROM pg_index i
@@ -110,7 +111,7 @@ my @RULES = (
               qw(agent_by_email agent_by_base agent_by_outbound_email
               agent_by_outbound_base agent_by_phone agent_by_id form_by_id)),
           (map { $_ => "its keys are hashes of a workspace and a tag" }
-              qw(company_tags contact_tags)),
+              qw(company_tags contact_tags contact_member_keys)),
           attachment_by_message => "crmapictl attachment names the message" },
         "CREATE INDEX x ON crmapi.contact (city)", "x"],
     ["no foreign key sets null",

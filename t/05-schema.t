@@ -329,7 +329,7 @@ subtest "deleting a workspace takes all of it" => sub {
     my $company = make("company", %{$s->{owned}}, name => "C",
         pipeline_stage_id => $s->{stages}[0]);
     my $contact = make("contact", %{$s->{owned}}, company_id => $company,
-        pipeline_stage_id => $s->{stages}[1]);
+        pipeline_stage_id => $s->{stages}[1], custom_fields => '{"size": 4}');
     my %of = (%{$s->{in}}, contact_id => $contact);
     make("pipeline_card", %of, title => "T",
         pipeline_stage_id => $s->{stages}[0]);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# 18-tags.t: the filter tags finds what it names however rows are written, and
-# costs the same in a large workspace as in a small one, whatever others have
-# (contract 7.4)
+# 18-tags.t: the filter tags finds what it names however rows are written; it and
+# custom_fields.NAME cost the same in a large workspace as in a small one, whatever
+# others have (contract 7.4, 20.3)
 # plain build only
 use strict;
 use utf8;
@@ -107,13 +107,15 @@ for my $path (sort keys %table) {
         my ($w, $n, $nth) = @$_;
         my ($id, $bot) = ($w->id, $w->agent);
         sql($database, "INSERT INTO crmapi.$table{$path} (id, workspace_id,
-                bot_id, $name, tags)
+                bot_id, $name, tags, custom_fields)
             SELECT gen_random_uuid(), '$id', '$bot', 'N' || n, CASE
-                WHEN n % $nth = 0 THEN '{all,rare}'::text[] ELSE '{all}' END
+                WHEN n % $nth = 0 THEN '{all,rare}'::text[] ELSE '{all}' END,
+                jsonb_build_object('all', 1, 'rare', n % $nth = 0)
             FROM generate_series(1, $n) n");
     }
 }
-sql($database, "VACUUM ANALYZE crmapi.contact, crmapi.company");
+sql($database, "VACUUM ANALYZE crmapi.contact, crmapi.company,"
+    . " crmapi.contact_member");
 
 # All nodes of a plan.
 sub nodes { my ($node) = @_; ($node, map { nodes($_) } @{$node->{Plans}}) }
@@ -166,6 +168,26 @@ for my $path (sort keys %table) {
             is_deeply([grep { /Gather/ } map { $_->{"Node Type"} } @all], [],
                 "$what: no workers are started");
         }
+    }
+}
+
+# The filter custom_fields.NAME reads as little. The keys of contacts have a table.
+my %scans = (contacts => ["contact_member_keys", "contact_pkey"],
+    companies => ["company_tags"]);
+for my $path (sort keys %scans) {
+    for (["large", $large], ["small", $small]) {
+        my ($which, $w) = @$_;
+        my @all = nodes(plan_of($w, $path, { "custom_fields.rare" => "true" }));
+        my ($m) = grep { ($_->{"Subplan Name"} // "") eq "CTE m" } @all;
+        my @scans = grep { $_->{"Index Name"} } nodes($m);
+        my $what = "$path with a custom field in the $which workspace";
+        is_deeply([map { $_->{"Index Name"} } @scans], $scans{$path},
+            "$what: what is read");
+        is($scans[0]{"Actual Rows"}, 20, "$what: it has the matches only");
+        cmp_ok(blocks($m), "<=", 8 + 20 * (@scans > 1 ? 5 : 1),
+            "$what: a few pages and their rows");
+        is_deeply([grep { /Gather/ } map { $_->{"Node Type"} } @all], [],
+            "$what: no workers are started");
     }
 }
 

@@ -57,8 +57,9 @@ INSERT INTO crmapi.webhook_endpoint (id, workspace_id, url, events, key)
         convert_to(repeat('k', 24), 'UTF8'));
 INSERT INTO crmapi.company (id, workspace_id, bot_id, name)
     VALUES ('$ID', 'W', '$ID', 'C');
-INSERT INTO crmapi.contact (id, workspace_id, bot_id, emails, company_id)
-    VALUES ('$ID', 'W', '$ID', '[{"email": "a\@x.example"}]', '$ID');
+INSERT INTO crmapi.contact (id, workspace_id, bot_id, emails, company_id,
+    custom_fields) VALUES ('$ID', 'W', '$ID', '[{"email": "a\@x.example"}]', '$ID',
+    '{"a": {}}');
 INSERT INTO crmapi.activity (id, workspace_id, contact_id, company_id,
     activity_type) VALUES ('$ID', 'W', '$ID', '$ID', 'note');
 INSERT INTO crmapi.pipeline (id, workspace_id, bot_id, name)
@@ -308,6 +309,7 @@ my %LOCK = (
     card => $row->("pipeline_card", "title = 'other'"),
     company => $row->("company", "name = 'other'"),
     contact_change => $row->("contact_change", "id = id"),
+    contact_member => $row->("contact_member", "id = id"),
     conversation => $row->("conversation", "archived = true, active = false"),
     message => $row->("message", "status = 'read'"),
     chat_unseen => $row->("chat_unseen", "since = since - interval '1 s'",
@@ -478,6 +480,8 @@ my %CALL = (
     event_feed_make => ["generating", "SELECT crmapi.event_feed_make('W', NULL)"],
     contact_updated => ["generating", "UPDATE crmapi.contact SET first_name = 'B',"
         . " updated_at = updated_at + interval '1 s' WHERE workspace_id = 'W'"],
+    contact_members => ["generating", "UPDATE crmapi.contact SET custom_fields ="
+        . " '{\"a\": []}' WHERE workspace_id = 'W'"],
     webhook_disable => ["generating", "SELECT crmapi.webhook_disable('W', '$ID',"
         . " 'r')", { job => "called job" }],
     webhook_body => ["generating", "SELECT crmapi.webhook_body('W', '$ID',"

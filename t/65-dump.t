@@ -128,7 +128,7 @@ my %NOBODYS = map { $_ => 1 } qw(
     instance send_mark );           # of the whole database
 # What a workspace has that a dump does not.
 my %LEFT_OUT = map { $_ => 1 } (
-    "contact_change",               # filled from the contacts
+    qw(contact_change contact_member), # filled from the contacts
     "counter",                      # counted again
     "erasure",                      # what a database knows of erasures
     "workspace_hold",               # what is restored is held anyway

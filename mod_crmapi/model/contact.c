@@ -338,5 +338,6 @@ const crm_resource_t crm_resource_contact = {
     .fields = fields,
     .operations = operations,
     .times = "contact_change",
+    .field_keys = "contact_member",
     .merged = "contact_merged",
 };

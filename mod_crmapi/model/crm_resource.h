@@ -147,6 +147,9 @@ struct crm_resource_t {
      * its primary key. The resource's own table has no index on updated_at
      * then, so that an UPDATE can leave its indexes alone. NULL: it has one. */
     const char *times;
+    /* A table with workspace_id and id of each row that has custom fields, and their
+     * keys, for the same reason. NULL: they are in the column tag_keys. */
+    const char *field_keys;
     /* A table with the id and merged_into of rows that were merged into others:
      * their ids answer 410 with the Location of that row. NULL: there is none. */
     const char *merged;

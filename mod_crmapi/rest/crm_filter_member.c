@@ -2,6 +2,8 @@
 /* crm_filter_member.c: the filter custom_fields.NAME=value (contract 20.3) */
 #include "crm_filter_member.h"
 
+#include "crm_rest.h"
+
 void crm_filter_member(crm_sql_t *sql, const crm_filter_t *filter,
                        const char *bind, const crm_call_t *call)
 {
@@ -10,15 +12,34 @@ void crm_filter_member(crm_sql_t *sql, const crm_filter_t *filter,
     crm_sql_template(sql, " AND t.custom_fields @> ANY (?)", bind, "jsonb[]");
 }
 
-/* The keys are hashes: the members themselves are compared, too. As in
- * by_tags_scoped() of crm_filter.c, the keys of BIND are computed once. */
+/* Add the condition on KEYS, a column with the keys of custom fields. As in
+ * by_tags_scoped() of crm_filter.c, those of BIND are computed once. */
+static void add_keys(crm_sql_t *sql, const char *keys, const char *bind,
+                     const crm_call_t *call)
+{
+    crm_sql_adds(sql, keys, " && ", NULL);
+    crm_sql_template(sql, call->distributed
+                     ? "crmapi.member_keys($1::uuid, ?)"
+                     : "(SELECT crmapi.member_keys($1::uuid, ?))", bind, "jsonb[]");
+}
+
+/* The keys are hashes: the members themselves are compared, too. */
 void crm_filter_member_scoped(crm_sql_t *sql, const crm_filter_t *filter,
                               const char *bind, const crm_call_t *call)
 {
-    crm_sql_template(sql, call->distributed
-                     ? " AND t.tag_keys && crmapi.member_keys($1::uuid, ?)"
-                     : " AND t.tag_keys &&"
-                       " (SELECT crmapi.member_keys($1::uuid, ?))", bind,
-                     "jsonb[]");
+    const char *table = crm_rest(call)->endpoint->resource->field_keys;
+
+    if (table) {
+        crm_sql_adds(sql, " AND (t.workspace_id, t.id) IN (SELECT k.workspace_id,"
+                     " k.id FROM crmapi.", table, " k WHERE ",
+                     call->distributed ? "k.workspace_id = $1::uuid AND " : "",
+                     NULL);
+        add_keys(sql, "k.keys", bind, call);
+        crm_sql_add(sql, ")");
+    }
+    else {
+        crm_sql_add(sql, " AND ");
+        add_keys(sql, "t.tag_keys", bind, call);
+    }
     crm_filter_member(sql, filter, bind, call);
 }

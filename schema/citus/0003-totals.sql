@@ -85,13 +85,19 @@ REVOKE EXECUTE ON FUNCTION crmapi.counter_put FROM PUBLIC;
 -- The times of contacts and their events. Citus takes no other table in RETURNING,
 -- and no INSERT of an event from a SELECT. So there are two triggers.
 
--- Add a new contact to contact_change. A trigger function.
+-- Add a new contact to contact_change, and its custom fields to contact_member. A
+-- trigger function.
 CREATE FUNCTION crmapi.change_add() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     INSERT INTO crmapi.contact_change (workspace_id, updated_at, id)
     VALUES (NEW.workspace_id, NEW.updated_at, NEW.id);
+    IF NEW.custom_fields <> '{}' THEN
+        INSERT INTO crmapi.contact_member (workspace_id, id, keys)
+        VALUES (NEW.workspace_id, NEW.id,
+                crmapi.field_keys(NEW.workspace_id, NEW.custom_fields));
+    END IF;
     RETURN NULL;
 END
 $$;

@@ -37,6 +37,7 @@ WITH relation (name, api, worker) AS (VALUES
     ('contact', 'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
     ('contact_merged', 'SELECT', 'SELECT'),
     ('contact_change', 'SELECT, INSERT, UPDATE (updated_at)', ''),
+    ('contact_member', 'SELECT, INSERT, UPDATE (keys)', ''),
     -- a PATCH sets the inbox state; a DELETE sets deleted (specification)
     ('conversation', 'SELECT, UPDATE (human_takeover, assigned_to, assigned_at,'
         ' active, archived, archived_at, deleted, deleted_at, internal_notes,'
