@@ -86,7 +86,7 @@ sub tried {
     my @own = distinct(map { $_->{field_of($name, $_)} } @rows);
     # a time that is not shown: it is made equal to one that is, above
     @own = distinct(map { $_->{created_at} } @rows)
-        if !@own && ($schema->{format} // "") eq "date-time";
+        if !@own && CrmTest::Values::is_time($schema);
     return (@own, uuid()) if @own && is_id($schema);
     return @own if @own;
     return map { $samples->reference($name, $_) } 0 .. 2 if is_id($schema);
@@ -128,7 +128,8 @@ sub wrong_values {
     my ($parameter) = @_;
     my $schema = $parameter->{schema};
 
-    return ($schema->{enum} || $schema->{pattern} || ($schema->{format} // "") eq "date-time"
+    return ($schema->{enum} || $schema->{pattern}
+            || CrmTest::Values::is_time($schema)
             || $schema->{type} =~ /^(?:boolean|integer)$/
             || $parameter->{name} eq "cursor" ? "perhaps" : (),
         $schema->{maxLength} ? "x" x ($schema->{maxLength} + 1) : (),

@@ -504,7 +504,7 @@ static void time_schema(crm_buf_t *buf, const crm_field_t *field,
 {
     crm_type_schema(buf, "string", field, side);
     /* also a date, and forms that RFC 3339 does not have (contract 7.5) */
-    crm_buf_puts(buf, side != CRM_SIDE_INPUT ? ",\"format\":\"date-time\""
+    crm_buf_puts(buf, side == CRM_SIDE_OUTPUT ? ",\"format\":\"date-time\""
                  : ",\"pattern\":\"^[0-9]{4}-(0[1-9]|1[0-2])-([0-2][0-9]"
                  "|3[01])([Tt ].*)?$\"");
 }
