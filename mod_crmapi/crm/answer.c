@@ -146,8 +146,7 @@ static crm_error_t *read_answer(answer_t *answer)
     return NULL;
 }
 
-/* Make the statement that adds ANSWER, if the key permits it. In a distributed
- * database that was asked before, as for crm_enrollment_approve. */
+/* Make the statement that adds ANSWER, if the key permits it. */
 static void make_add(crm_sql_t *sql, answer_t *answer, const char *location)
 {
     crm_call_t *call = answer->call;
@@ -156,7 +155,7 @@ static void make_add(crm_sql_t *sql, answer_t *answer, const char *location)
 
     crm_rest_sql(sql, call);
     crm_sql_adds(sql, "SELECT ", endpoint->shape->row_columns,
-                 " FROM crmapi.message_answer($1::uuid", NULL);
+                 " FROM crmapi.message_answer(" CRM_SQL_WORKSPACE, NULL);
     crm_sql_template(sql, ", ?", crm_rest(call)->path_id, "uuid");
     crm_sql_template(sql, ", ?", answer->id, "uuid");
     crm_sql_template(sql, ", ?", binds[ROLE], "text");
@@ -165,32 +164,10 @@ static void make_add(crm_sql_t *sql, answer_t *answer, const char *location)
     crm_sql_template(sql, ", ?", answer->copies, "text[]");
     crm_sql_template(sql, ", ?", answer->metadata, "jsonb");
     crm_sql_template(sql, ", ?) t WHERE ", answer->files, "json");
-    if (call->distributed) {
-        crm_sql_add(sql, "$2::uuid IS NOT NULL");
-    }
-    else {
-        crm_rest_permit(sql, call);
-    }
+    crm_rest_permit(sql, call, CRM_PERMIT_BEFORE);
     crm_idempotency_keep_row(sql, call,
                              crm_kind_of(endpoint->operation)->status,
                              location, endpoint->shape);
-}
-
-/* Return the error if the key of CALL, whose database is distributed, does not
- * permit the operation. */
-static crm_error_t *check_permit(crm_call_t *call)
-{
-    PGresult *result;
-    crm_sql_t sql;
-
-    if (!call->distributed) {
-        return NULL;
-    }
-    crm_rest_sql(&sql, call);
-    crm_sql_add(&sql, "SELECT");
-    crm_rest_permit_from(&sql, call, " FROM");
-    CRM_ERR(crm_call_query(&result, call, &sql));
-    return PQntuples(result) ? NULL : crm_rest_refuse(call, NULL, NULL);
 }
 
 /* Return why ANSWER was not added: what its checks say, or that the conversation
@@ -217,7 +194,6 @@ static crm_error_t *add(crm_rows_t *rows, answer_t *answer,
 {
     crm_sql_t sql;
 
-    CRM_ERR(check_permit(answer->call));
     for (int i = 0; i < 2; i++) {
         make_add(&sql, answer, location);
         CRM_ERR(crm_idempotency_write(rows, answer->call, &sql));

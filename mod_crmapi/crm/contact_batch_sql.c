@@ -15,10 +15,11 @@ void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
                            const char *const texts[CRM_KEYS],
                            const char *lock)
 {
-    crm_sql_init(sql, call->pool);
-    crm_sql_template(sql, "SELECT pg_advisory_xact_lock(l.h) FROM (SELECT"
-                     " DISTINCT hashtextextended(? || k.name, 0) AS h FROM"
-                     " (", call->key.workspace_id, "text");
+    crm_call_sql(sql, call);
+    crm_sql_value(sql, call->key.workspace_id, "uuid");
+    crm_sql_add(sql, "SELECT pg_advisory_xact_lock(l.h) FROM (SELECT"
+                " DISTINCT hashtextextended(" CRM_SQL_WORKSPACE "::text"
+                " || k.name, 0) AS h FROM (");
     for (int i = 0; i < CRM_KEYS && kind->keys[i].column; i++) {
         crm_sql_adds(sql, i ? " UNION SELECT '" : "SELECT '",
                      kind->keys[i].lock, "' || ", kind->keys[i].fold,
@@ -27,13 +28,12 @@ void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
     }
     crm_sql_template(sql, " UNION SELECT ':x:' || ?) k(name) WHERE k.name"
                      " IS NOT NULL ORDER BY h) l", lock, "text");
-    if (call->distributed) {    /* its server takes the locks of intake, too */
-        crm_sql_template(sql, ", crmapi.workspace o WHERE o.id = ?",
-                         call->key.workspace_id, "uuid");
-    }
+    /* with Citus on the workspace's server, which takes those of intake, too */
+    crm_sql_add(sql, CRM_SQL_EITHER("", ", crmapi.workspace o WHERE o.id = "
+                                    CRM_SQL_WORKSPACE));
     if (crm_rest(call)->idempotency) {
-        crm_sql_adds(sql, call->distributed ? " AND " : " WHERE ",
-                     CRM_IDEMPOTENCY_OPEN, NULL);
+        crm_sql_add(sql, CRM_SQL_EITHER(" WHERE ", " AND ")
+                    CRM_IDEMPOTENCY_OPEN);
     }
 }
 
@@ -63,7 +63,7 @@ static void add_matches(crm_sql_t *sql, const crm_batch_kind_t *kind,
     static const char *const names[CRM_KEYS] = {"w.k0", "w.k1", "w.k2"};
 
     crm_sql_adds(sql, number ? " || " : "", "ARRAY(SELECT c.id FROM crmapi.",
-                 kind->resource->name, " c WHERE c.workspace_id = $1::uuid"
+                 kind->resource->name, " c WHERE " CRM_SQL_OWN("c")
                  " AND c.", kind->keys[number].column, " = ", names[number],
                  number ? " AND (w.k0 IS NULL OR c.external_id IS NULL OR"
                  " c.external_id = w.k0)" : "", NULL);
@@ -90,12 +90,13 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
     }
     crm_sql_adds(sql, " AS ids FROM w), t AS MATERIALIZED (SELECT c.* FROM"
                  " crmapi.", kind->resource->name,
-                 " c WHERE c.workspace_id = $1::uuid AND c.id = ANY (ARRAY("
+                 " c WHERE " CRM_SQL_OWN("c") " AND c.id = ANY (ARRAY("
                  "SELECT unnest(m.ids) FROM m)) ORDER BY c.id"
                  " FOR NO KEY UPDATE)"
-                 " SELECT m.i, " CRM_SQL_NOW ", m.k0, m.k1, m.k2", NULL);
+                 " SELECT m.i, " CRM_SQL_CLOCK ", m.k0, m.k1, m.k2", NULL);
     crm_sql_add(sql, crm_resource_field(kind->resource, "suppressed")
-                ? ", crmapi.contact_suppressed($1::uuid, m.k1, m.k2)"
+                ? ", crmapi.contact_suppressed(" CRM_SQL_WORKSPACE
+                  ", m.k1, m.k2)"
                 : ", NULL");
     for (int i = 0; i < CRM_KEYS; i++) {
         crm_sql_adds(sql, kind->keys[i].column ? ", t." : ", NULL",
@@ -104,7 +105,7 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
     crm_sql_adds(sql, ", ", crm_shape_of(kind->resource)->columns,
                  " FROM m LEFT JOIN LATERAL unnest(m.ids) x(id) ON true"
                  " LEFT JOIN t ON t.id = x.id WHERE ", NULL);
-    crm_rest_permit(sql, call);
+    crm_rest_permit(sql, call, CRM_PERMIT);
     crm_sql_add(sql, " ORDER BY m.i, t.created_at, t.id");
 }
 

@@ -10,7 +10,7 @@
 static void add_call(crm_sql_t *sql, const crm_call_t *call, const void *baton)
 {
     (void)baton;
-    crm_sql_template(sql, "crmapi.contact_erase($1::uuid, ?",
+    crm_sql_template(sql, "crmapi.contact_erase(" CRM_SQL_WORKSPACE ", ?",
                      crm_rest(call)->path_id, "uuid");
     crm_sql_template(sql, ", ?", call->key.key_id, "uuid");
     crm_sql_template(sql, ", ?)", call->request->address, "text");

@@ -36,7 +36,7 @@ static void read_from(const char **from_p, crm_input_t *input,
 /* Add the call that merges the contact FROM into CALL's. */
 static void add_call(crm_sql_t *sql, const crm_call_t *call, const void *from)
 {
-    crm_sql_template(sql, "crmapi.contact_merge($1::uuid, ?",
+    crm_sql_template(sql, "crmapi.contact_merge(" CRM_SQL_WORKSPACE ", ?",
                      crm_rest(call)->path_id, "uuid");
     crm_sql_template(sql, ", ?)", from, "uuid");
 }

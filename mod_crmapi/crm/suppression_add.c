@@ -37,9 +37,8 @@ static const char *value_of(const crm_call_t *call, const crm_values_t *values,
 }
 
 /* Make the statement that suppresses the address in VALUES, if CALL's key
- * permits it. Its row has the resource's columns, and whether the address is new.
- * In a distributed database it does not ask for the key: as make_move() of
- * enrollment_move.c. */
+ * permits it. Its row has the resource's columns, and whether the address is
+ * new. */
 static void make_add(crm_sql_t *sql, crm_call_t *call,
                      const crm_values_t *values)
 {
@@ -47,33 +46,13 @@ static void make_add(crm_sql_t *sql, crm_call_t *call,
 
     crm_rest_sql(sql, call);
     crm_sql_add(sql, "SELECT t.* FROM (SELECT WHERE ");
-    if (call->distributed) {
-        crm_sql_add(sql, "$2::uuid IS NOT NULL");
-    }
-    else {
-        crm_rest_permit(sql, call);
-    }
+    crm_rest_permit(sql, call, CRM_PERMIT_BEFORE);
     crm_sql_add(sql, " OFFSET 0) k CROSS JOIN LATERAL"
-                " crmapi.suppression_add($1::uuid");
+                " crmapi.suppression_add(" CRM_SQL_WORKSPACE);
     crm_sql_template(sql, ", ?", value_of(call, values, "email"), "text");
     crm_sql_template(sql, ", ?", value_of(call, values, "phone_number"),
                      "text");
     crm_sql_template(sql, ", ?) t", reason ? reason : DEFAULT_REASON, "text");
-}
-
-/* Set *PERMITTED_P: whether the key permits CALL's operation, in a distributed
- * database. */
-static crm_error_t *ask_permit(int *permitted_p, crm_call_t *call)
-{
-    PGresult *result;
-    crm_sql_t sql;
-
-    crm_rest_sql(&sql, call);
-    crm_sql_add(&sql, "SELECT");
-    crm_rest_permit_from(&sql, call, " FROM");
-    CRM_ERR(crm_call_query(&result, call, &sql));
-    *permitted_p = PQntuples(result);
-    return NULL;
 }
 
 /* Respond to CALL with RESULT, that of make_add(). */
@@ -105,7 +84,7 @@ static crm_error_t *add_once(int *added_p, crm_call_t *call, crm_sql_t *add)
     CRM_ERR(crm_idempotency_outcome(call, results[1]));
     *added_p = PQntuples(results[1]);
     if (*added_p) {
-        CRM_ERR(crm_call_query(&result, call, add));
+        CRM_ERR(crm_call_pipeline(&result, call, &add, 1));
         *added_p = PQntuples(result);
     }
     if (*added_p) {
@@ -131,17 +110,10 @@ static crm_error_t *serve_once(int *added_p, crm_call_t *call, crm_sql_t *add)
 /* Run ADD and answer CALL, which has no Idempotency-Key. */
 static crm_error_t *serve_plain(int *added_p, crm_call_t *call, crm_sql_t *add)
 {
-    int permitted = 1;
     PGresult *result;
 
-    if (call->distributed) {
-        CRM_ERR(ask_permit(&permitted, call));
-    }
-    *added_p = 0;
-    if (permitted) {
-        CRM_ERR(crm_call_query(&result, call, add));
-        *added_p = PQntuples(result);
-    }
+    CRM_ERR(crm_call_query(&result, call, add));
+    *added_p = PQntuples(result);
     if (*added_p) {
         answer(call, result);
     }

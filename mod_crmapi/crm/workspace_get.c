@@ -32,9 +32,9 @@ static void make_get(crm_sql_t *sql, crm_call_t *call)
     crm_sql_bind(sql, limit_of(call, CRM_LIMIT_READ), "integer");
     crm_sql_add(sql, ", 'write', ");
     crm_sql_bind(sql, limit_of(call, CRM_LIMIT_WRITE), "integer");
-    crm_sql_add(sql, ") AS limits) l WHERE t.id = $1::uuid AND k.workspace_id"
-                " = $1::uuid AND k.terms = $2::uuid AND k.read AND"
-                " k.plan_api");
+    crm_sql_add(sql, ") AS limits) l WHERE t.id = " CRM_SQL_WORKSPACE " AND "
+                CRM_SQL_OWN("k") " AND k.terms = " CRM_SQL_TERMS
+                " AND k.read AND k.plan_api");
 }
 
 crm_error_t *crm_workspace_get(crm_call_t *call)

@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
+#include "crm_sql_print.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
 #include "crmapictl_apply_row.h"

@@ -9,7 +9,7 @@
 
 #include "crm_array.h"
 #include "crm_resources.h"
-#include "crm_sql.h"
+#include "crm_sql_print.h"
 
 /* Return the stored columns of RESOURCE, in POOL. Derived columns are left
  * out. */

@@ -17,6 +17,7 @@
 #include "crmapictl_address.h"
 #include "crmapictl_field.h"
 #include "crmapictl_settle.h"
+#include "crm_sql_print.h"
 
 /* Each line is validated as the API would do and copied into a temporary table
  * of its resource. Then the database checks all ids and references. Then the
@@ -78,6 +79,7 @@ static int is_stored(const crm_field_t *field)
 static crm_error_t *create_stage(import_t *import, stage_t *stage)
 {
     crm_sql_t sql;
+    crm_stmt_t stmt;
 
     crm_sql_init(&sql, import->line_pool);
     crm_sql_adds(&sql, "CREATE TEMPORARY TABLE stage_", stage->resource->name,
@@ -90,9 +92,9 @@ static crm_error_t *create_stage(import_t *import, stage_t *stage)
         }
     }
     crm_sql_add(&sql, ") ON COMMIT DROP");
-    crm_buf_putc(&sql.text, '\0');
+    crm_sql_stmt(&stmt, &sql);
     crm_buf_init(&stage->rows, 65536, import->pool);
-    return crm_db_exec(import->conn, sql.text.data, import->line_pool);
+    return crm_db_exec(import->conn, stmt.sql, import->line_pool);
 }
 
 static crm_error_t *begin(import_t *import)
@@ -463,6 +465,7 @@ static crm_error_t *check_reference(fault_t *fault, import_t *import,
 static crm_error_t *analyze_stage(import_t *import, const stage_t *stage)
 {
     crm_sql_t sql;
+    crm_stmt_t stmt;
 
     crm_sql_init(&sql, import->line_pool);
     crm_sql_adds(&sql, "ANALYZE stage_", stage->resource->name, " (id", NULL);
@@ -473,8 +476,8 @@ static crm_error_t *analyze_stage(import_t *import, const stage_t *stage)
         }
     }
     crm_sql_add(&sql, ")");
-    crm_buf_putc(&sql.text, '\0');
-    return crm_db_exec(import->conn, sql.text.data, import->line_pool);
+    crm_sql_stmt(&stmt, &sql);
+    return crm_db_exec(import->conn, stmt.sql, import->line_pool);
 }
 
 /* Check that the addresses of agents are nobody else's. */

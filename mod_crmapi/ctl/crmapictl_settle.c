@@ -4,7 +4,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_sql.h"
+#include "crm_sql_print.h"
 
 void ctl_settle(crm_conn_t *conn, const char *table, apr_pool_t *scratch_pool)
 {

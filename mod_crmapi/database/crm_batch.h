@@ -4,7 +4,7 @@
 #define CRM_BATCH_H
 
 #include "crm_db_conn.h"
-#include "crm_sql.h"
+#include "crm_sql_print.h"
 
 /* The maximum number of requests that share a statement. */
 #define CRM_BATCH_MAX 64

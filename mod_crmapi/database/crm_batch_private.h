@@ -84,7 +84,7 @@ typedef struct crm_batch_rule_t {
 /* The requests with one text. */
 typedef struct crm_queue_t {
     struct crm_queue_t *next;   /* in the same bucket */
-    unsigned hash;
+    apr_uint64_t hash;          /* of its parts */
     char *text;                 /* from malloc(), as the next */
     char *batch_text;           /* crm_sql_batch() */
     int binds;

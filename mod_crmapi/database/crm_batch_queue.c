@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apr_hash.h"
 #include "apr_time.h"
 
 #include "crm_bell.h"
@@ -68,7 +67,7 @@ static void remove_oldest(crm_batcher_t *batcher)
 }
 
 /* Return a new queue for CALL's text, NULL if there is no memory. */
-static crm_queue_t *queue_create(const crm_batch_call_t *call, unsigned hash)
+static crm_queue_t *queue_create(const crm_batch_call_t *call, apr_uint64_t hash)
 {
     crm_queue_t *queue = calloc(1, sizeof(*queue));
 
@@ -90,7 +89,7 @@ static crm_queue_t *queue_create(const crm_batch_call_t *call, unsigned hash)
 
 /* Add a queue for CALL's text to its batcher. Return NULL if there are too
  * many. */
-static crm_queue_t *queue_add(const crm_batch_call_t *call, unsigned hash)
+static crm_queue_t *queue_add(const crm_batch_call_t *call, apr_uint64_t hash)
 {
     crm_batcher_t *batcher = call->batcher;
     crm_queue_t *queue;
@@ -112,7 +111,7 @@ static crm_queue_t *queue_add(const crm_batch_call_t *call, unsigned hash)
 
 /* Return the queue of CALL's text, which has the hash HASH. NULL: there is
  * none and none can be added. */
-static crm_queue_t *queue_find(const crm_batch_call_t *call, unsigned hash)
+static crm_queue_t *queue_find(const crm_batch_call_t *call, apr_uint64_t hash)
 {
     crm_queue_t *queue = call->batcher->buckets[hash % CRM_BATCH_BUCKETS];
 
@@ -278,8 +277,7 @@ static crm_verdict_t join(const crm_batch_call_t *call,
 crm_verdict_t crm_batch_enter(crm_batch_call_t *call,
                               crm_batch_waiter_t *waiter)
 {
-    apr_ssize_t len = APR_HASH_KEY_STRING;
-    unsigned hash = apr_hashfunc_default(call->stmt.sql, &len);
+    apr_uint64_t hash = call->sql->hash;
     crm_verdict_t verdict = CRM_VERDICT_ALONE;
     crm_queue_t *queue;
 

@@ -102,7 +102,7 @@ static crm_conn_t *conn_create(PGconn *pg, const crm_conn_options_t *options,
     conn->pg = pg;
     conn->options = *options;
     conn->epoch = (apr_uint32_t)apr_time_now();
-    conn->by_sql = apr_hash_make(pool);
+    conn->by_sql = crm_prepared_table(pool);
     PQsetNoticeReceiver(pg, take_notice, conn);
     apr_pool_cleanup_register(pool, conn, forget_cleanup,
                               apr_pool_cleanup_null);

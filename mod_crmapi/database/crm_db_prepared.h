@@ -3,6 +3,8 @@
 #ifndef CRM_DB_PREPARED_H
 #define CRM_DB_PREPARED_H
 
+#include "apr_hash.h"
+
 #include "crm_key.h"
 
 #include "crm_db_conn.h"
@@ -38,6 +40,9 @@ typedef struct crm_prepared_t {
 
 /* The name of a prepared statement. */
 typedef char crm_prepared_name_t[80];
+
+/* Return, in POOL, an empty table from texts to entries. */
+apr_hash_t *crm_prepared_table(apr_pool_t *pool);
 
 /* Set NAME to the name of PREPARED, an entry of CONN, and return it. */
 const char *crm_prepared_name(crm_prepared_name_t name, const crm_conn_t *conn,

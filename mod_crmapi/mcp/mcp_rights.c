@@ -22,8 +22,7 @@ crm_error_t *mcp_rights_read(mcp_rights_t *rights, crm_call_t *call)
     CRM_ERR(crm_call_dialect(call));
     crm_rest_sql(&sql, call);
     crm_sql_add(&sql, "SELECT k.read OR k.write, k.plan_api, k.write,"
-                " k.plan_sequences FROM crmapi.live_key k"
-                " WHERE k.workspace_id = $1::uuid AND k.terms = $2::uuid");
+                " k.plan_sequences FROM" CRM_PERMIT_ROW);
     CRM_ERR(crm_call_read(&rows, call, &sql, 1));
     if (!rows.count) {
         return crm_access_check(call);

@@ -2,6 +2,7 @@
 /* company.c: companies (specification: Company) */
 #include "crm_filters.h"
 #include "crm_resources.h"
+#include "crm_sql.h"
 #include "crm_type_address.h"
 #include "crm_type_list.h"
 
@@ -42,7 +43,7 @@ static const crm_field_t fields[] = {
     {.name = "total_deal_value", .type = &crm_type_number,
      .flags = CRM_F_NULLABLE | CRM_F_DERIVED,
      .sql = "SELECT sum(c.deal_value) FROM crmapi.contact c WHERE "
-            "c.workspace_id = $1::uuid AND c.company_id = t.id",
+            CRM_SQL_OWN("c") " AND c.company_id = t.id",
      .doc = "sum of deal_value over linked contacts"},
     {.name = "pipeline_stage_id", .type = &crm_type_ref,
      .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE,
@@ -73,11 +74,11 @@ static const crm_field_t fields[] = {
     {.name = "last_activity_at", .type = &crm_type_time,
      .flags = CRM_F_NULLABLE | CRM_F_DERIVED,
      .sql = "SELECT greatest((SELECT max(a.created_at) FROM crmapi.activity a "
-            "WHERE a.workspace_id = $1::uuid AND a.company_id = t.id), "
+            "WHERE " CRM_SQL_OWN("a") " AND a.company_id = t.id), "
             "(SELECT max(l.latest) FROM crmapi.contact c CROSS JOIN LATERAL "
             "(SELECT max(a.created_at) AS latest FROM crmapi.activity a WHERE "
-            "a.workspace_id = $1::uuid AND a.contact_id = c.id) l WHERE "
-            "c.workspace_id = $1::uuid AND c.company_id = t.id))",
+            CRM_SQL_OWN("a") " AND a.contact_id = c.id) l WHERE "
+            CRM_SQL_OWN("c") " AND c.company_id = t.id))",
      .doc = "latest activity of the company or a linked contact"},
     {.name = "created_at", .type = &crm_type_time},
     {.name = "updated_at", .type = &crm_type_time},

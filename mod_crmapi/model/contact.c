@@ -6,6 +6,7 @@
 
 #include "crm_filters.h"
 #include "crm_resources.h"
+#include "crm_sql.h"
 #include "crm_text.h"
 #include "crm_type_address.h"
 #include "crm_type_list.h"
@@ -32,7 +33,7 @@ static const crm_type_t type_suppressed = {
 #define SUPPRESSED_SQL \
     "jsonb_object(ARRAY(SELECT ARRAY[CASE s.kind WHEN 'email' THEN 'email'" \
     " ELSE 'sms' END, coalesce(s.reason, 'suppressed')]" \
-    " FROM crmapi.suppression s WHERE s.workspace_id = $1::uuid" \
+    " FROM crmapi.suppression s WHERE " CRM_SQL_OWN("s") \
     " AND s.address = ANY (ARRAY[t.email_key, t.phone_key]) AND s.address =" \
     " CASE s.kind WHEN 'email' THEN t.email_key ELSE t.phone_key END))"
 
@@ -97,7 +98,7 @@ static const crm_field_t fields[] = {
     {.name = "last_contacted_at", .type = &crm_type_time,
      .flags = CRM_F_NULLABLE | CRM_F_DERIVED,
      .sql = "SELECT max(a.created_at) FROM crmapi.activity a WHERE "
-            "a.workspace_id = $1::uuid AND a.contact_id = t.id",
+            CRM_SQL_OWN("a") " AND a.contact_id = t.id",
      .function = "contact_last_contacted_at",
      .doc = "most recent activity"},
     {.name = "suppressed", .type = &type_suppressed,

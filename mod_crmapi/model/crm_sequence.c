@@ -7,6 +7,7 @@
 
 #include "crm_array.h"
 #include "crm_db.h"
+#include "crm_sql.h"
 
 /* Statuses of live enrollments (contract 11.7). */
 static const char *const live[] = {
@@ -17,14 +18,17 @@ static const char *const live[] = {
 #define ANY_LIVE 15u
 
 const crm_move_t crm_move_approve = {
-    "approve", "approved", "crmapi.enrollment_approve($1::uuid, ?)", PENDING
+    "approve", "approved",
+    "crmapi.enrollment_approve(" CRM_SQL_WORKSPACE ", ?)", PENDING
 };
 const crm_move_t crm_move_reject = {
-    "reject", "rejected", "crmapi.enrollment_reject($1::uuid, ?)", PENDING
+    "reject", "rejected",
+    "crmapi.enrollment_reject(" CRM_SQL_WORKSPACE ", ?)", PENDING
 };
 const crm_move_t crm_move_stop = {
     "stop", "stopped",
-    "crmapi.enrollment_stop($1::uuid, ?, 'stopped by a user')", ANY_LIVE
+    "crmapi.enrollment_stop(" CRM_SQL_WORKSPACE ", ?, 'stopped by a user')",
+    ANY_LIVE
 };
 
 int crm_move_allowed(const crm_move_t *move, const char *status)

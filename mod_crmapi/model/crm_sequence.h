@@ -38,9 +38,9 @@ typedef struct crm_move_t {
     const char *name;           /* "approve" */
     const char *done;           /* "approved" */
     const char *call;           /* SQL of the function that does it; '?' is the
-                                   enrollment's id, $1 the workspace's. It
-                                   returns the previous status, NULL if there is
-                                   no such enrollment. */
+                                   enrollment's id, CRM_SQL_WORKSPACE the
+                                   workspace's. It returns the previous status,
+                                   NULL if there is no such enrollment. */
     unsigned from;              /* set of bits: the statuses that allow it */
 } crm_move_t;
 

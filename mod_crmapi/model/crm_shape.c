@@ -8,6 +8,7 @@
 #include "apr_tables.h"
 
 #include "crm_db.h"
+#include "crm_sql.h"
 
 /* Of crm_shape_t; set once in each process before threads start, read-only
  * afterwards. */
@@ -52,8 +53,8 @@ static void add_to_one(crm_shape_t *shape, const crm_field_t *field,
                        apr_pool_t *pool)
 {
     const char *call = field->function
-        ? apr_pstrcat(pool, "crmapi.", field->function, "($1::uuid, t.id)",
-                      NULL) : NULL;
+        ? apr_pstrcat(pool, "crmapi.", field->function,
+                      "(" CRM_SQL_WORKSPACE ", t.id)", NULL) : NULL;
 
     if (field->sql && !call) {
         shape->one_columns = NULL;

@@ -80,7 +80,7 @@ struct crm_field_t {
     const char *const *values;  /* of an enumeration, ended by NULL */
     const char *ref;            /* resource that a reference refers to */
     const char *sql;            /* the expression of a derived field, over t;
-                                   $1 is the workspace */
+                                   CRM_SQL_WORKSPACE is the workspace */
     const char *new_sql;        /* the same for a row that was just inserted, as
                                    calls of functions; NULL: it is null */
     const char *function;       /* a function of schema/citus/ that returns it,

@@ -2,6 +2,7 @@
 /* enrollment.c: sequence enrollments (specification: Sequence enrollment) */
 #include "crm_filters.h"
 #include "crm_resources.h"
+#include "crm_sql.h"
 
 static const char *const statuses[] = {
     "generating", "pending_approval", "approved", "running", "stopped_reply",
@@ -51,7 +52,7 @@ static const crm_type_t type_steps = {
 #define SEQUENCE_SQL \
     "SELECT json_build_object('id', q.id, 'name', q.name, 'status'," \
     " q.status, 'bot_id', q.bot_id, 'template_id', q.template_id)" \
-    " FROM crmapi.sequence q WHERE q.workspace_id = $1::uuid" \
+    " FROM crmapi.sequence q WHERE " CRM_SQL_OWN("q") \
     " AND q.id = t.sequence_id"
 
 #define STEPS_SQL \
@@ -61,7 +62,7 @@ static const crm_type_t type_steps = {
     " WHEN 'sms' THEN json_build_object(" STEP ", 'sms_body', s.sms_body)" \
     " ELSE json_build_object(" STEP ", 'email_subject', s.email_subject," \
     " 'email_body', s.email_body) END ORDER BY s.sort_order), '[]')" \
-    " FROM crmapi.enrollment_step s WHERE s.workspace_id = $1::uuid" \
+    " FROM crmapi.enrollment_step s WHERE " CRM_SQL_OWN("s") \
     " AND s.enrollment_id = t.id"
 
 static const crm_field_t fields[] = {

@@ -2,6 +2,7 @@
 /* message.c: messages of conversations (specification: Message) */
 #include "crm_filters.h"
 #include "crm_resources.h"
+#include "crm_sql.h"
 #include "crm_type_list.h"
 
 /* The largest answer with attachments: 10 MiB in base64, and the other fields. */
@@ -10,7 +11,7 @@
 /* The HTML of message t, as SHOWN of its row h. */
 #define HTML(shown) \
     "(SELECT " shown " FROM crmapi.message_html h" \
-    " WHERE h.workspace_id = $1::uuid AND h.message_id = t.id)"
+    " WHERE " CRM_SQL_OWN("h") " AND h.message_id = t.id)"
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},
@@ -90,7 +91,7 @@ static const crm_file_t original = {
     .name = "coalesce(t.metadata ->> 'subject', 'mail') || '.eml'",
     .type = "'message/rfc822'", .media_type = "message/rfc822",
     .size = "(SELECT sum(octet_length(o.bytes)) FROM crmapi.original o"
-            " WHERE o.workspace_id = $1::uuid AND o.message_id = t.id)",
+            " WHERE " CRM_SQL_OWN("o") " AND o.message_id = t.id)",
     .pieces = "original", .key = "message_id",
 };
 

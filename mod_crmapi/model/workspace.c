@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* workspace.c: the workspace of a key, and the key (contract 20.6) */
 #include "crm_resources.h"
+#include "crm_sql.h"
 
 /* ---- types of its members ------------------------------------------------ */
 
@@ -51,8 +52,8 @@ static const crm_field_t fields[] = {
     {.name = "currency", .type = &crm_type_text, .flags = CRM_F_NULLABLE,
      .doc = "ISO 4217 code of amounts; null: not set"},
     {.name = "events", .type = &crm_type_boolean, .flags = CRM_F_DERIVED,
-     .sql = "EXISTS (SELECT FROM crmapi.event_feed f WHERE f.workspace_id ="
-            " $1::uuid AND f.log)",
+     .sql = "EXISTS (SELECT FROM crmapi.event_feed f WHERE "
+            CRM_SQL_OWN("f") " AND f.log)",
      .doc = "whether GET /events has what changes"},
     {.name = "limits", .type = &type_limits, .flags = CRM_F_DERIVED,
      .sql = "l.limits",

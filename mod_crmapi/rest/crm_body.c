@@ -119,8 +119,9 @@ static void check_unique(apr_array_header_t *checks,
 
     memset(check, 0, sizeof(*check));
     check->sql = apr_pstrcat(pool, "NOT EXISTS (SELECT FROM crmapi.",
-                             resource->name, " r WHERE r.workspace_id ="
-                             " $1::uuid AND r.", field->name, " = ?", NULL);
+                             resource->name, " r WHERE "
+                             CRM_SQL_OWN("r") " AND r.", field->name, " = ?",
+                             NULL);
     check->bind = bind;
     check->cast = field->type->cast;
     check->more_sql = id ? " AND r.id <> ?)" : ")";

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "apr_strings.h"
+
 #include "crm_op.h"
 #include "crm_op_file.h"
 #include "crm_op_list.h"
@@ -24,6 +26,33 @@ static const crm_handler_t own[CRM_OPS] = {
     [CRM_OP_DELETE] = crm_op_delete,
 };
 
+/* Set ENDPOINT's permits. In the call the row's id has no effect, but as a column
+ * of the row it lets the row's server make it. */
+static void set_permits(crm_endpoint_t *endpoint, apr_pool_t *pool)
+{
+    int sequences = endpoint->operation->sequences;
+    const char *may = apr_pstrcat(pool, endpoint->write ? "k.write" : "k.read",
+                                  " AND ", sequences ? "k.plan_sequences"
+                                                     : "k.plan_api", NULL);
+    const char *key = apr_pstrcat(pool, "(SELECT ", may, " FROM" CRM_PERMIT_ROW
+                                  ")", NULL);
+    const char *one = apr_pstrcat(pool, "crmapi.key_may(t.id, "
+                                  CRM_SQL_WORKSPACE ", " CRM_SQL_TERMS ", ",
+                                  endpoint->write ? "true" : "false", ", ",
+                                  sequences ? "true)" : "false)", NULL);
+    const char *const permits[CRM_PERMITS] = {
+        [CRM_PERMIT] = key, [CRM_PERMIT_KEY] = key, [CRM_PERMIT_ONE] = one,
+        [CRM_PERMIT_KEY_ONE] = one,
+        [CRM_PERMIT_FROM] = apr_pstrcat(pool, CRM_PERMIT_ROW " AND ", may,
+                                        NULL),
+        [CRM_PERMIT_WHERE] = "", [CRM_PERMIT_BEFORE] = CRM_PERMIT_USED,
+    };
+
+    memcpy(endpoint->permits, permits, sizeof(permits));
+    endpoint->before = apr_pstrcat(pool, "SELECT FROM",
+                                   permits[CRM_PERMIT_FROM], NULL);
+}
+
 static crm_error_t *add_endpoint(const crm_resource_t *resource,
                                  const crm_operation_t *operation,
                                  const crm_handler_t *handlers,
@@ -42,6 +71,7 @@ static crm_error_t *add_endpoint(const crm_resource_t *resource,
                               " tables: %s: nothing serves it", operation->id);
     }
     endpoint->write = strcmp(operation->method, "GET") != 0;
+    set_permits(endpoint, pool);
     endpoint->tagged = crm_kind_of(operation)->tagged
                        && (crm_kind_of(operation)->status != 201
                            || operation->location);

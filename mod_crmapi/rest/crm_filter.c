@@ -79,10 +79,9 @@ static void by_tags_scoped(crm_sql_t *sql, const crm_filter_t *filter,
 {
     (void)filter;
     crm_sql_adds(sql, " AND t.tag_keys", tags_operator(call), NULL);
-    crm_sql_template(sql, call->distributed
-                     ? " crmapi.tag_keys($1::uuid, ?)"
-                     : "(SELECT crmapi.tag_keys($1::uuid, ?))", bind,
-                     "text[]");
+    crm_sql_template(sql, CRM_SQL_EITHER("(SELECT ", " ")
+                     "crmapi.tag_keys(" CRM_SQL_WORKSPACE ", ?)"
+                     CRM_SQL_EITHER(")", ""), bind, "text[]");
     add_tags(sql, UNINDEXED, bind, call);
 }
 
@@ -202,7 +201,7 @@ static void add_digits(crm_sql_t *sql, const crm_filter_t *filter,
     crm_sql_adds(sql, " OR (t.", filter->digits, collation, " LIKE ", NULL);
     crm_sql_bind(sql, like_pattern("", digits->international, pool), "text");
     crm_sql_adds(sql, " AND NOT EXISTS (SELECT FROM ", filter->digits_table,
-                 " n WHERE n.workspace_id = $1::uuid AND n.", filter->digits,
+                 " n WHERE " CRM_SQL_OWN("n") " AND n.", filter->digits,
                  collation, " LIKE ", NULL);
     crm_sql_bind(sql, like_pattern("", digits->given, pool), "text");
     crm_sql_adds(sql, " AND chr(31) || n.", filter->digits, " LIKE ", NULL);

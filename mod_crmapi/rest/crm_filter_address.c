@@ -10,14 +10,13 @@ void crm_filter_address(crm_sql_t *sql, const crm_filter_t *filter,
     const char *table = crm_rest(call)->endpoint->resource->name;
 
     crm_sql_adds(sql, " AND t.id = ANY (ARRAY(SELECT e.id FROM crmapi.", table,
-                 " e WHERE e.workspace_id = $1::uuid AND e.", filter->column,
+                 " e WHERE " CRM_SQL_OWN("e") " AND e.", filter->column,
                  " = (SELECT ", NULL);
     crm_sql_template(sql, filter->sql, bind, "text");
-    crm_sql_adds(sql, ") UNION ALL SELECT e.id FROM crmapi.", table, " e WHERE ",
-                 call->distributed ? "e.workspace_id = $1::uuid"
-                 : "(e.workspace_id = $1::uuid) IS TRUE",
-                 " AND e.tag_keys && (SELECT crmapi.address_keys($1::uuid,"
-                 " ARRAY[", NULL);
+    crm_sql_adds(sql, ") UNION ALL SELECT e.id FROM crmapi.", table, " e WHERE "
+                 CRM_SQL_OWN_HIDDEN("e")
+                 " AND e.tag_keys && (SELECT crmapi.address_keys("
+                 CRM_SQL_WORKSPACE ", ARRAY[", NULL);
     crm_sql_template(sql, filter->sql, bind, "text");
     crm_sql_adds(sql, "])) AND ", filter->keys, " @> ARRAY[", NULL);
     crm_sql_template(sql, filter->sql, bind, "text");

@@ -14,13 +14,12 @@ void crm_filter_member(crm_sql_t *sql, const crm_filter_t *filter,
 
 /* Add the condition on KEYS, a column with the keys of custom fields. As in
  * by_tags_scoped() of crm_filter.c, those of BIND are computed once. */
-static void add_keys(crm_sql_t *sql, const char *keys, const char *bind,
-                     const crm_call_t *call)
+static void add_keys(crm_sql_t *sql, const char *keys, const char *bind)
 {
     crm_sql_adds(sql, keys, " && ", NULL);
-    crm_sql_template(sql, call->distributed
-                     ? "crmapi.member_keys($1::uuid, ?)"
-                     : "(SELECT crmapi.member_keys($1::uuid, ?))", bind, "jsonb[]");
+    crm_sql_template(sql, CRM_SQL_EITHER("(SELECT ", "")
+                     "crmapi.member_keys(" CRM_SQL_WORKSPACE ", ?)"
+                     CRM_SQL_EITHER(")", ""), bind, "jsonb[]");
 }
 
 /* The keys are hashes: the members themselves are compared, too. */
@@ -31,15 +30,14 @@ void crm_filter_member_scoped(crm_sql_t *sql, const crm_filter_t *filter,
 
     if (table) {
         crm_sql_adds(sql, " AND (t.workspace_id, t.id) IN (SELECT k.workspace_id,"
-                     " k.id FROM crmapi.", table, " k WHERE ",
-                     call->distributed ? "k.workspace_id = $1::uuid AND " : "",
-                     NULL);
-        add_keys(sql, "k.keys", bind, call);
+                     " k.id FROM crmapi.", table, " k WHERE "
+                     CRM_SQL_EITHER("", CRM_SQL_OWN("k") " AND "), NULL);
+        add_keys(sql, "k.keys", bind);
         crm_sql_add(sql, ")");
     }
     else {
         crm_sql_add(sql, " AND ");
-        add_keys(sql, "t.tag_keys", bind, call);
+        add_keys(sql, "t.tag_keys", bind);
     }
     crm_filter_member(sql, filter, bind, call);
 }

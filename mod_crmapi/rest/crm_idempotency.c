@@ -12,6 +12,7 @@
 #include "crm_json.h"
 #include "crm_key.h"
 #include "crm_rest.h"
+#include "crm_sql_print.h"
 
 #define HEADER "Idempotency-Key"
 #define KEY_MAX 255
@@ -145,9 +146,9 @@ void crm_idempotency_claim(crm_sql_t *sql, const crm_call_t *call)
     crm_sql_template(sql, " FROM (SELECT pg_try_advisory_xact_lock(?) AS mine)"
                      " l", key->lock, "bigint");
     crm_sql_template(sql, " LEFT JOIN crmapi.idempotent_answer a ON"
-                     " a.workspace_id = $1::uuid AND a.key = ?) c WHERE ",
+                     " " CRM_SQL_OWN("a") " AND a.key = ?) c WHERE ",
                      key->key, "bytea");
-    crm_rest_permit_key(sql, call);
+    crm_rest_permit(sql, call, CRM_PERMIT_KEY);
 }
 
 crm_error_t *crm_idempotency_claim_and(PGresult **result_p, PGresult **claim_p,
@@ -196,9 +197,9 @@ crm_error_t *crm_idempotency_outcome(crm_call_t *call, const PGresult *result)
     return busy_error(call->pool);
 }
 
-/* Begin a transaction in a distributed database and claim CALL's key. Roll back
+/* Begin a transaction, claim CALL's key and set *CLAIM_P to the result. Roll back
  * if the write may not be done. */
-static crm_error_t *begin_and_claim(crm_call_t *call)
+static crm_error_t *begin_and_claim(PGresult **claim_p, crm_call_t *call)
 {
     crm_sql_t begin, claim;
     crm_sql_t *sqls[2] = {&begin, &claim};
@@ -209,6 +210,7 @@ static crm_error_t *begin_and_claim(crm_call_t *call)
     crm_sql_add(&begin, "BEGIN");
     crm_idempotency_claim(&claim, call);
     CRM_ERR(crm_call_pipeline(results, call, sqls, 2));
+    *claim_p = results[1];
     error = crm_idempotency_outcome(call, results[1]);
     if (error) {
         crm_db_rollback(call->conn);
@@ -216,17 +218,18 @@ static crm_error_t *begin_and_claim(crm_call_t *call)
     return error;
 }
 
-/* crm_idempotency_query() for a distributed database. The claim runs on the
- * server of the workspace, so that the write cannot ask for its outcome: they
- * are two round trips. */
-static crm_error_t *query_distributed(PGresult **result_p, crm_call_t *call,
-                                      crm_sql_t *sql)
+/* crm_idempotency_query() for an SQL that cannot ask for the outcome of the claim:
+ * they are two round trips. */
+static crm_error_t *query_apart(PGresult **result_p, crm_call_t *call,
+                                crm_sql_t *sql)
 {
     PGresult *ignored;
-    crm_error_t *error;
+    crm_error_t *error = NULL;
 
-    CRM_ERR(begin_and_claim(call));
-    error = crm_call_query(result_p, call, sql);
+    CRM_ERR(begin_and_claim(result_p, call));
+    if (PQntuples(*result_p)) {
+        error = crm_call_pipeline(result_p, call, &sql, 1);
+    }
     if (!error) {
         error = crm_call_run(&ignored, call, "COMMIT", 0, NULL);
     }
@@ -241,8 +244,8 @@ crm_error_t *crm_idempotency_query(PGresult **result_p, crm_call_t *call,
 {
     PGresult *claim;
 
-    if (call->distributed && crm_rest(call)->idempotency) {
-        return query_distributed(result_p, call, sql);
+    if (crm_rest(call)->idempotency && !crm_sql_sees_settings(sql)) {
+        return query_apart(result_p, call, sql);
     }
     CRM_ERR(crm_idempotency_raced(call, crm_idempotency_claim_and(
                 result_p, &claim, call, sql)));
@@ -272,7 +275,7 @@ static void add_insert(crm_sql_t *sql, const crm_call_t *call, int status,
 
     crm_sql_adds(sql, "INSERT INTO crmapi.idempotent_answer AS a ("
                  "workspace_id, key, request, status, location, ", column,
-                 ") SELECT $1::uuid, ", NULL);
+                 ") SELECT " CRM_SQL_WORKSPACE ", ", NULL);
     crm_sql_bind(sql, key->key, "bytea");
     crm_sql_template(sql, ", ?", key->request, "bytea");
     crm_sql_template(sql, ", ?", apr_itoa(call->pool, status), "smallint");
@@ -311,20 +314,18 @@ static void add_object(crm_sql_t *sql, const crm_shape_t *shape,
 void crm_idempotency_keep_row(crm_sql_t *sql, crm_call_t *call, int status,
                               const char *location, const crm_shape_t *shape)
 {
-    crm_buf_t write = sql->text;
     int count = shape ? row_columns(shape) : 1;
+    const char *write;
 
     if (!crm_rest(call)->idempotency) {
         return;
     }
-    crm_buf_init(&sql->text, 2 * write.len, call->pool);
+    write = crm_sql_cut(sql);
     crm_sql_add(sql, "WITH w (");
     for (int i = 0; i < count; i++) {
         crm_sql_adds(sql, i ? ",c" : "c", apr_itoa(call->pool, i + 1), NULL);
     }
-    crm_sql_add(sql, ") AS (");
-    crm_buf_add(&sql->text, write.data, write.len);
-    crm_sql_add(sql, "), kept AS (");
+    crm_sql_adds(sql, ") AS (", write, "), kept AS (", NULL);
     add_insert(sql, call, status, location, "fields");
     if (shape) {
         add_object(sql, shape, call->pool);
@@ -350,7 +351,7 @@ crm_error_t *crm_idempotency_keep_response(crm_sql_t *sql, crm_call_t *call)
                  ? apr_pstrmemdup(call->pool, response->body.data,
                                   response->body.len) : NULL, "text");
     crm_sql_add(sql, " WHERE ");
-    crm_rest_permit(sql, call);
+    crm_rest_permit(sql, call, CRM_PERMIT);
     crm_sql_add(sql, ON_CONFLICT);
     return NULL;
 }

@@ -63,10 +63,10 @@ static void add_times(crm_sql_t *sql, const crm_call_t *call, int rows)
     crm_sql_adds(sql, " FROM crmapi.", resource->times, " c", NULL);
     if (rows) {
         crm_sql_adds(sql, " CROSS JOIN LATERAL (SELECT * FROM crmapi.",
-                     resource->name, " t WHERE t.workspace_id = $1::uuid"
+                     resource->name, " t WHERE " CRM_SQL_OWN("t")
                      " AND t.id = c.id OFFSET 0) t", NULL);
     }
-    crm_sql_add(sql, " WHERE c.workspace_id = $1::uuid");
+    crm_sql_add(sql, " WHERE " CRM_SQL_OWN("c"));
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         if (param->given && param->filter->sql_by_time) {
             crm_sql_add(sql, " AND ");
@@ -90,7 +90,7 @@ static void add_table(crm_sql_t *sql, const crm_call_t *call,
         return;
     }
     crm_sql_adds(sql, "(SELECT * FROM crmapi.", name,
-                 " t WHERE t.workspace_id = $1::uuid", NULL);
+                 " t WHERE " CRM_SQL_OWN("t"), NULL);
     crm_filter_add(sql, key->filter, key->bind, call);
     crm_sql_add(sql, " OFFSET 0) t");
 }
@@ -104,8 +104,8 @@ static void add_from(crm_sql_t *sql, const crm_call_t *call, int scoped)
     add_table(sql, call, by_key(call));
     crm_sql_adds(sql, operation->from ? " " : "",
                  operation->from ? operation->from : "",
-                 scoped ? " WHERE (t.workspace_id = $1::uuid) IS TRUE"
-                 : " WHERE t.workspace_id = $1::uuid", NULL);
+                 " WHERE ", scoped ? CRM_SQL_OWN_HIDDEN("t") : CRM_SQL_OWN("t"),
+                 NULL);
     if (operation->parent) {
         crm_sql_adds(sql, " AND t.", parent_column(call), " = ", NULL);
         crm_sql_bind(sql, crm_rest(call)->path_id, "uuid");
@@ -115,9 +115,8 @@ static void add_from(crm_sql_t *sql, const crm_call_t *call, int scoped)
 /* Add " FROM ... WHERE" and all conditions: see crm_list_rows(). If TIMES, the
  * rows are read in the order of the resource's times. If SCOPED, those filters
  * whose index has the workspace in its keys are written for it. No other index is
- * used then, also not by the workspace: IS TRUE hides that condition from the
- * planner, which knows neither how few rows a tag has nor how many the workspace
- * has. Citus needs the condition to find the server. */
+ * used then, also not by the workspace (CRM_SQL_OWN_HIDDEN()): the planner knows
+ * neither how few rows a tag has nor how many the workspace has. */
 static void add_rows(crm_sql_t *sql, const crm_call_t *call, int times,
                      int unindexed, int scoped)
 {
@@ -127,7 +126,7 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int times,
         add_times(sql, call, 1);
     }
     else {
-        add_from(sql, call, scoped && !call->distributed);
+        add_from(sql, call, scoped);
     }
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         const crm_filter_t *filter = param->filter;

@@ -170,15 +170,10 @@ static int collects(const crm_call_t *call)
  * crm_op_list.c. */
 static void add_collected(crm_sql_t *sql, const crm_call_t *call)
 {
-    if (call->distributed) {
-        crm_sql_add(sql, " FROM (SELECT f.few FROM (SELECT count(*) <= "
-                    CRM_LIST_TEXT(CRM_LIST_MATCHES) " AS few FROM m) f");
-        crm_rest_permit_from(sql, call, ",");
-    }
-    else {
-        crm_sql_add(sql, " FROM (SELECT count(*) <= "
-                    CRM_LIST_TEXT(CRM_LIST_MATCHES) " AS few FROM m");
-    }
+    crm_sql_add(sql, " FROM " CRM_SQL_EITHER("(", "(SELECT f.few FROM (")
+                "SELECT count(*) <= " CRM_LIST_TEXT(CRM_LIST_MATCHES)
+                " AS few FROM m" CRM_SQL_EITHER("", ") f,"));
+    crm_rest_permit(sql, call, CRM_PERMIT_FROM);
     crm_sql_add(sql, " OFFSET 0) s LEFT JOIN LATERAL (");
     add_few(sql, call);
     crm_sql_add(sql, " UNION ALL (");
@@ -204,13 +199,14 @@ void crm_walk_make(crm_sql_t *sql, crm_call_t *call)
         add_collected(sql, call);
     }
     else {
-        crm_sql_add(sql, " FROM (SELECT false AS few");
-        crm_rest_permit_from(sql, call, " FROM");
+        crm_sql_add(sql, " FROM (SELECT false AS few"
+                    CRM_SQL_EITHER("", " FROM"));
+        crm_rest_permit(sql, call, CRM_PERMIT_FROM);
         crm_sql_add(sql, ") s LEFT JOIN LATERAL (");
         add_in_order(sql, call, 0);
     }
     crm_sql_add(sql, ") t ON true");
-    crm_rest_permit_where(sql, call);
+    crm_rest_permit(sql, call, CRM_PERMIT_WHERE);
     crm_list_order(sql, call, "t", 0);
 }
 

@@ -104,8 +104,7 @@ int crm_op_path(crm_sql_t *sql, const crm_call_t *call)
     int id;
 
     crm_sql_add(sql, " AND t.id = ");
-    crm_sql_bind(sql, parent ? rest->row_id : rest->path_id, "uuid");
-    id = sql->binds->nelts;
+    id = crm_sql_bind(sql, parent ? rest->row_id : rest->path_id, "uuid");
     if (parent) {
         crm_sql_adds(sql, " AND t.", parent, "_id = ", NULL);
         crm_sql_bind(sql, rest->path_id, "uuid");
@@ -126,12 +125,12 @@ void crm_op_check(apr_array_header_t *checks, const crm_call_t *call)
 /* Add " WHERE" and its conditions: the row is the one that CALL's path and
  * filters name, and the key permits the operation, as PERMIT says. Return the
  * number of the bind that has the path's id; 0: the path has none. */
-static int add_where(crm_sql_t *sql, crm_call_t *call,
-                     void (*permit)(crm_sql_t *sql, const crm_call_t *call))
+static int add_where(crm_sql_t *sql, crm_call_t *call, crm_permit_t permit)
 {
     int id = 0;
 
-    crm_sql_add(sql, " WHERE t.workspace_id = $1::uuid");
+    crm_sql_clause(sql, CRM_SQL_WHERE);
+    crm_sql_add(sql, " WHERE " CRM_SQL_OWN("t"));
     if (has_id(call)) {
         id = crm_op_path(sql, call);
     }
@@ -142,23 +141,28 @@ static int add_where(crm_sql_t *sql, crm_call_t *call,
         }
     }
     crm_sql_add(sql, " AND ");
-    permit(sql, call);
+    crm_rest_permit(sql, call, permit);
     return id;
 }
 
 /* Make the statement that reads CALL's row if the key permits the operation, as
  * PERMIT says. */
-static void make_get(crm_sql_t *sql, crm_call_t *call,
-                     void (*permit)(crm_sql_t *sql, const crm_call_t *call))
+static void make_get(crm_sql_t *sql, crm_call_t *call, crm_permit_t permit)
 {
     const crm_shape_t *shape = crm_rest_shape(call);
-    int one = call->distributed && has_id(call) && shape->one_columns;
 
     crm_rest_sql(sql, call);
-    crm_sql_adds(sql, "SELECT ", one ? shape->one_columns : shape->row_columns,
-                 " FROM crmapi.", crm_rest(call)->endpoint->resource->name,
-                 " t", NULL);
-    add_where(sql, call, one ? crm_rest_permit_one : permit);
+    crm_sql_add(sql, "SELECT ");
+    if (has_id(call) && shape->one_columns) {
+        crm_sql_either(sql, shape->row_columns, shape->one_columns);
+        permit = permit == CRM_PERMIT ? CRM_PERMIT_ONE : CRM_PERMIT_KEY_ONE;
+    }
+    else {
+        crm_sql_add(sql, shape->row_columns);
+    }
+    crm_sql_adds(sql, " FROM crmapi.",
+                 crm_rest(call)->endpoint->resource->name, " t", NULL);
+    add_where(sql, call, permit);
 }
 
 /* Serve one row, named by the path or by a parameter (by-email). */
@@ -174,7 +178,7 @@ crm_error_t *crm_op_get(crm_call_t *call)
     if (error) {
         return crm_rest_refuse(call, error, checks);
     }
-    make_get(&sql, call, crm_rest_permit);
+    make_get(&sql, call, CRM_PERMIT);
     if (sort) {
         crm_sql_adds(&sql, " ORDER BY ", sort->keys[0], ", t.id LIMIT 1",
                      NULL);
@@ -211,7 +215,6 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
                         const crm_values_t *values, const char *id)
 {
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
-    apr_size_t from;
     int row;
 
     crm_rest_sql(sql, call);
@@ -222,10 +225,9 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
             crm_sql_adds(sql, ", ", resource->fields[i].name, NULL);
         }
     }
-    crm_sql_adds(sql, ") SELECT ", call->distributed ? "k.workspace_id"
-                                                     : "$1::uuid", ", ", NULL);
-    crm_sql_bind(sql, id, "uuid");
-    row = sql->binds->nelts;
+    crm_sql_add(sql, ") SELECT " CRM_SQL_EITHER(CRM_SQL_WORKSPACE,
+                                                "k.workspace_id") ", ");
+    row = crm_sql_bind(sql, id, "uuid");
     for (int i = 0; resource->fields[i].name; i++) {
         if (resource->fields[i].flags & CRM_F_CREATE) {
             crm_sql_add(sql, ", ");
@@ -233,12 +235,15 @@ static void make_insert(crm_sql_t *sql, crm_call_t *call,
                          resource->fields[i].type->cast);
         }
     }
-    from = sql->text.len;
-    crm_rest_permit_from(sql, call, " FROM");
-    crm_rest_permit_where(sql, call);
+    crm_sql_clause(sql, CRM_SQL_FROM);
+    crm_sql_add(sql, CRM_SQL_EITHER("", " FROM"));
+    crm_rest_permit(sql, call, CRM_PERMIT_FROM);
+    crm_sql_clause(sql, CRM_SQL_WHERE);
+    crm_rest_permit(sql, call, CRM_PERMIT_WHERE);
+    crm_sql_clause(sql, CRM_SQL_RETURNING);
     crm_sql_adds(sql, " RETURNING ",
                  crm_rest(call)->endpoint->shape->new_columns, NULL);
-    crm_sql_write(sql, from, row, NULL);
+    crm_sql_write(sql, row, NULL);
 }
 
 crm_error_t *crm_op_create(crm_call_t *call)
@@ -455,14 +460,13 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
     const crm_shape_t *shape = crm_rest(call)->endpoint->shape;
     set_list_t list = {sql, 0};
-    apr_size_t from;
     int count = 0, row, matched;
 
     for (int i = 0; resource->fields[i].name; i++) {
         count += is_set(resource, values, i);
     }
     if (!count) {
-        make_get(sql, call, crm_rest_permit);
+        make_get(sql, call, CRM_PERMIT);
         add_fixed(sql, checks, call, values);
         add_match(sql, checks, call);
         return;
@@ -479,14 +483,14 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
     if (shape->updated_at >= 0) {
         set_updated_at(&list, call, values);
     }
-    from = sql->text.len;
-    row = add_where(sql, call, crm_rest_permit);
+    row = add_where(sql, call, CRM_PERMIT);
     add_fixed(sql, checks, call, values);
     add_sizes(sql, checks, call, values);
     matched = add_match(sql, checks, call);
+    crm_sql_clause(sql, CRM_SQL_RETURNING);
     crm_sql_adds(sql, " RETURNING ", shape->row_columns, NULL);
     if (!matched) {
-        crm_sql_write(sql, from, row, resource->name);
+        crm_sql_write(sql, row, resource->name);
     }
 }
 
@@ -525,7 +529,7 @@ static crm_error_t *read_changed(crm_values_t *values, crm_call_t *call,
     crm_buf_t buf;
     int removed;
 
-    make_get(&sql, call, crm_rest_permit_key);
+    make_get(&sql, call, CRM_PERMIT_KEY);
     CRM_ERR(crm_call_read(&rows, call, &sql, 1));
     if (!rows.count) {
         return error;
@@ -605,7 +609,7 @@ crm_error_t *crm_op_delete(crm_call_t *call)
         crm_sql_adds(&sql, "DELETE FROM crmapi.", resource->name, " t",
                      NULL);
     }
-    add_where(&sql, call, crm_rest_permit);
+    add_where(&sql, call, CRM_PERMIT);
     add_match(&sql, checks, call);
     crm_sql_add(&sql, " RETURNING t.id");
     crm_idempotency_keep_row(&sql, call, 204, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include "crm_op.h"
 #include "crm_rest.h"
+#include "crm_sql_print.h"
 
 /* A call that is being served, with what it applies. */
 typedef struct applied_t {
@@ -15,28 +16,14 @@ typedef struct applied_t {
     const apr_array_header_t *checks; /* that the row exists */
 } applied_t;
 
-/* Make the statement that calls the function. In a distributed database it says
- * nothing about the key, because Citus runs a statement over tables on another
- * server, where functions cannot read them: make_permit() is run before. */
+/* Make the statement that calls the function, if the key permits it. */
 static void make_call(crm_sql_t *sql, const applied_t *applied)
 {
     crm_rest_sql(sql, applied->call);
     crm_sql_add(sql, "SELECT ");
     applied->apply->add_call(sql, applied->call, applied->baton);
-    if (applied->call->distributed) {
-        crm_sql_add(sql, " WHERE $2::uuid IS NOT NULL");
-        return;
-    }
     crm_sql_add(sql, " WHERE ");
-    crm_rest_permit(sql, applied->call);
-}
-
-/* Make the statement that has a row if CALL's key permits the operation. */
-static void make_permit(crm_sql_t *sql, crm_call_t *call)
-{
-    crm_rest_sql(sql, call);
-    crm_sql_add(sql, "SELECT");
-    crm_rest_permit_from(sql, call, " FROM");
+    crm_rest_permit(sql, applied->call, CRM_PERMIT_BEFORE);
 }
 
 /* Return the error of RESULT, that of make_call(), or NULL. If there is no row,
@@ -61,11 +48,11 @@ static void make_read(crm_sql_t *sql, crm_call_t *call)
 
     crm_rest_sql(sql, call);
     crm_sql_adds(sql, "SELECT ", endpoint->shape->row_columns, " FROM crmapi.",
-                 endpoint->resource->name, " t WHERE t.workspace_id ="
-                 " $1::uuid", NULL);
+                 endpoint->resource->name, " t WHERE "
+                 CRM_SQL_OWN("t"), NULL);
     crm_sql_template(sql, " AND t.id = ? AND ", crm_rest(call)->path_id,
                      "uuid");
-    crm_rest_permit(sql, call);
+    crm_rest_permit(sql, call, CRM_PERMIT);
     crm_idempotency_keep_row(sql, call, crm_kind_of(endpoint->operation)->status,
                              NULL, endpoint->shape);
 }
@@ -81,9 +68,7 @@ static crm_error_t *apply_once(PGresult **called_p, PGresult **read_p,
     crm_sql_t sqls[COUNT];
     crm_sql_t *all[COUNT] = {&sqls[BEGIN], &sqls[CLAIM], &sqls[CALL],
                              &sqls[READ]};
-    /* With Citus the call cannot ask for the outcome of the claim. */
-    int count = applied->apply->write ? READ : COUNT;
-    int first = call->distributed ? CALL : count;
+    int count = applied->apply->write ? READ : COUNT, first;
     PGresult *results[COUNT] = {NULL, NULL, NULL, NULL};
 
     crm_sql_init(&sqls[BEGIN], call->pool);
@@ -93,6 +78,8 @@ static crm_error_t *apply_once(PGresult **called_p, PGresult **read_p,
     if (count > READ) {
         make_read(&sqls[READ], call);
     }
+    /* what cannot ask for the outcome of the claim is sent after it */
+    first = crm_sql_sees_settings(&sqls[CALL]) ? count : CALL;
     CRM_ERR(crm_call_pipeline(results, call, all, first));
     CRM_ERR(crm_idempotency_outcome(call, results[CLAIM]));
     if (first < count && PQntuples(results[CLAIM])) {
@@ -158,17 +145,11 @@ static crm_error_t *serve_once(const applied_t *applied)
  * it. */
 static crm_error_t *serve_plain(const applied_t *applied)
 {
-    PGresult *result = NULL;
+    PGresult *result;
     crm_sql_t sql;
 
-    if (applied->call->distributed) {
-        make_permit(&sql, applied->call);
-        CRM_ERR(crm_call_query(&result, applied->call, &sql));
-    }
-    if (!result || PQntuples(result)) {
-        make_call(&sql, applied);
-        CRM_ERR(crm_call_query(&result, applied->call, &sql));
-    }
+    make_call(&sql, applied);
+    CRM_ERR(crm_call_query(&result, applied->call, &sql));
     CRM_ERR(check(applied, result));
     if (applied->apply->write) {
         write_outcome(applied, result);

@@ -85,13 +85,13 @@ static void make_first(crm_sql_t *sql, crm_call_t *call)
     crm_rest_sql(sql, call);
     crm_sql_adds(sql, "SELECT ", file->name, ", ", file->type, ", ",
                  file->size, ", t.id, (SELECT p.bytes FROM crmapi.",
-                 file->pieces, " p WHERE p.workspace_id = $1::uuid AND p.",
+                 file->pieces, " p WHERE " CRM_SQL_OWN("p") " AND p.",
                  file->key, " = t.id AND p.number = 1) FROM crmapi.",
                  endpoint->resource->name,
-                 " t WHERE t.workspace_id = $1::uuid", NULL);
+                 " t WHERE " CRM_SQL_OWN("t"), NULL);
     crm_op_path(sql, call);
     crm_sql_add(sql, " AND ");
-    crm_rest_permit(sql, call);
+    crm_rest_permit(sql, call, CRM_PERMIT);
 }
 
 /* Have the LEFT bytes from FIRST on of SENT's file read when they are sent. */

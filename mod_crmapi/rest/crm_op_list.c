@@ -55,7 +55,7 @@ static void add_total(crm_sql_t *sql, const crm_call_t *call)
     }
     else if (is_counted(&parent, call)) {
         crm_sql_adds(sql, "(SELECT coalesce(sum(c.n), 0)::bigint FROM"
-                     " crmapi.counter c WHERE c.workspace_id = $1::uuid"
+                     " crmapi.counter c WHERE " CRM_SQL_OWN("c")
                      " AND c.kind = '", operation->counter,
                      "' AND c.parent = ", NULL);
         crm_sql_bind(sql, parent ? parent
@@ -163,7 +163,7 @@ static void add_deep_page(crm_sql_t *sql, const crm_call_t *call)
     crm_sql_add(sql, ") h) p, LATERAL (");
     crm_list_keys(sql, call, "t.*");
     crm_sql_adds(sql, " FROM crmapi.", crm_rest(call)->endpoint->resource->name,
-                 " t WHERE t.workspace_id = $1::uuid AND t.id = ANY (p.ids)"
+                 " t WHERE " CRM_SQL_OWN("t") " AND t.id = ANY (p.ids)"
                  " OFFSET 0) t", NULL);
 }
 
@@ -198,7 +198,8 @@ static void add_by_content(crm_sql_t *sql, const crm_call_t *call)
                 " THEN f.n ELSE ");
     add_total(sql, call);
     crm_sql_add(sql, " END AS total FROM (SELECT count(*) AS n FROM m) f");
-    crm_rest_permit_from(sql, call, ",");
+    crm_sql_add(sql, CRM_SQL_EITHER("", ","));
+    crm_rest_permit(sql, call, CRM_PERMIT_FROM);
     crm_sql_add(sql, " OFFSET 0) s LEFT JOIN LATERAL (");
     add_few(sql, call);
     crm_sql_add(sql, " UNION ALL (");
@@ -212,8 +213,8 @@ static void add_in_list_order(crm_sql_t *sql, const crm_call_t *call)
     crm_sql_add(sql, " FROM (SELECT ");
     add_total(sql, call);
     /* OFFSET 0: s.total is used several times and must be counted once */
-    crm_sql_add(sql, " AS total");
-    crm_rest_permit_from(sql, call, " FROM");
+    crm_sql_add(sql, " AS total" CRM_SQL_EITHER("", " FROM"));
+    crm_rest_permit(sql, call, CRM_PERMIT_FROM);
     crm_sql_adds(sql, is_deep(call) ? " OFFSET 0" : "",
                  ") s LEFT JOIN LATERAL (", NULL);
     if (crm_rest(call)->endpoint->operation->whole) {
@@ -241,7 +242,7 @@ static void make_list(crm_sql_t *sql, crm_call_t *call)
     crm_sql_adds(sql, "SELECT s.total, ", crm_rest_shape(call)->columns, NULL);
     (by_content ? add_by_content : add_in_list_order)(sql, call);
     crm_sql_add(sql, ") t ON true");
-    crm_rest_permit_where(sql, call);
+    crm_rest_permit(sql, call, CRM_PERMIT_WHERE);
     crm_list_order(sql, call, "t", 0);
 }
 

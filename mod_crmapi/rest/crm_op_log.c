@@ -10,6 +10,7 @@
 #include "crm_list.h"
 #include "crm_list_walk.h"
 #include "crm_params.h"
+#include "crm_sql_print.h"
 
 /* The first columns of the result. Those of the resource follow, then its id.
  * If the page is empty, these are null. */
@@ -80,7 +81,7 @@ static void add_stop(crm_sql_t *sql, const crm_call_t *call, const char *upto)
     }
     crm_sql_adds(sql, "(SELECT x.id FROM crmapi.",
                  crm_rest(call)->endpoint->resource->name,
-                 " x WHERE x.workspace_id = $1::uuid AND x.id > ", NULL);
+                 " x WHERE " CRM_SQL_OWN("x") " AND x.id > ", NULL);
     add_after(sql, call);
     crm_sql_add(sql, " AND x.id <= ");
     add_end(sql, upto);
@@ -98,20 +99,16 @@ static void add_ends(crm_sql_t *sql, const crm_call_t *call, const char *upto)
     crm_sql_add(sql, " AS after, ");
     add_end(sql, upto);
     crm_sql_adds(sql, " AS upto, (SELECT x.id FROM crmapi.",
-                 endpoint->resource->name, " x WHERE x.workspace_id = $1::uuid"
+                 endpoint->resource->name, " x WHERE " CRM_SQL_OWN("x")
                  " AND x.id > f.since AND x.id <= ", NULL);
     add_end(sql, upto);
     crm_sql_add(sql, " ORDER BY x.id DESC LIMIT 1) AS last, ");
     add_stop(sql, call, upto);
-    crm_sql_add(sql, " AS stop FROM (");
-    if (call->distributed) {
-        crm_rest_permit_from(sql, call, "SELECT FROM");
-    }
-    else {
-        crm_sql_add(sql, "VALUES (1)");
-    }
+    crm_sql_add(sql, " AS stop FROM ("
+                CRM_SQL_EITHER("VALUES (1)", "SELECT FROM"));
+    crm_rest_permit(sql, call, CRM_PERMIT_FROM);
     crm_sql_adds(sql, ") one LEFT JOIN crmapi.", endpoint->operation->feed,
-                 " f ON f.workspace_id = $1::uuid AND f.log OFFSET 0) s", NULL);
+                 " f ON " CRM_SQL_OWN("f") " AND f.log OFFSET 0) s", NULL);
 }
 
 /* Make the statement that sets END_SETTING. The rows are read by a second
@@ -120,11 +117,12 @@ static void add_ends(crm_sql_t *sql, const crm_call_t *call, const char *upto)
 static void make_end(crm_sql_t *sql, crm_call_t *call)
 {
     crm_rest_sql(sql, call);
-    crm_sql_add(sql, call->distributed ? "SELECT crmapi.event_end($1::uuid)"
-                : "SELECT set_config('" END_SETTING "',"
-                " crmapi.event_end($1::uuid)::text, true)");
-    crm_rest_permit_from(sql, call, " FROM");
-    crm_rest_permit_where(sql, call);
+    crm_sql_add(sql, "SELECT " CRM_SQL_EITHER("set_config('" END_SETTING "', ",
+                                              "")
+                "crmapi.event_end(" CRM_SQL_WORKSPACE ")"
+                CRM_SQL_EITHER("::text, true)", " FROM"));
+    crm_rest_permit(sql, call, CRM_PERMIT_FROM);
+    crm_rest_permit(sql, call, CRM_PERMIT_WHERE);
 }
 
 /* Make the statement of the page. UPTO: see add_end(). If the key is valid, it
@@ -141,7 +139,7 @@ static void make_page(crm_sql_t *sql, crm_call_t *call, const char *upto)
     add_ends(sql, call, upto);
     crm_sql_adds(sql, " LEFT JOIN LATERAL (SELECT t.* FROM (SELECT t.* FROM"
                  " crmapi.", rest->endpoint->resource->name,
-                 " t WHERE t.workspace_id = $1::uuid AND s.since IS NOT NULL"
+                 " t WHERE " CRM_SQL_OWN("t") " AND s.since IS NOT NULL"
                  " AND t.id > s.after AND t.id <= coalesce(s.stop, s.upto)",
                  NULL);
     for (const crm_param_t *param = rest->params; param->filter; param++) {
@@ -153,7 +151,7 @@ static void make_page(crm_sql_t *sql, crm_call_t *call, const char *upto)
                 " + 1) t LIMIT ");
     crm_list_number(sql, call, at_end(call) ? 0 : rest->page_size + 1);
     crm_sql_add(sql, ") t ON true");
-    crm_rest_permit_where(sql, call);
+    crm_rest_permit(sql, call, CRM_PERMIT_WHERE);
     crm_sql_add(sql, " ORDER BY t.id");
 }
 
@@ -223,15 +221,15 @@ static void write_page(crm_call_t *call, const PGresult *result, int rows)
     }
 }
 
-/* Set *RESULT_P to the rows of the page, none if the key does not permit it. In a
- * distributed database this takes two round trips. */
+/* Set *RESULT_P to the rows of the page, none if the key does not permit it. If the
+ * page cannot see END_SETTING, this takes two round trips. */
 static crm_error_t *query(PGresult **result_p, crm_call_t *call)
 {
     crm_sql_t end, page, *sqls[2] = {&end, &page};
     PGresult *results[2];
 
     make_end(&end, call);
-    if (call->distributed) {
+    if (!crm_sql_sees_settings(&end)) {
         CRM_ERR(crm_call_query(result_p, call, &end));
         if (PQntuples(*result_p)) {
             make_page(&page, call, crm_db_value(*result_p, 0, 0));

@@ -50,68 +50,33 @@ crm_error_t *crm_rest_serve(crm_call_t *call)
 
 void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call)
 {
-    crm_sql_init(sql, call->pool);
-    sql->distributed = call->distributed;
+    crm_call_sql(sql, call);
     crm_sql_value(sql, call->key.workspace_id, "uuid");
     crm_sql_value(sql, call->key.terms, "uuid");
 }
 
-/* Return the column of crmapi.live_key that says whether the plan includes
- * OPERATION. */
-static const char *plan_column(const crm_operation_t *operation)
+void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call,
+                     crm_permit_t place)
 {
-    return operation->sequences ? "plan_sequences" : "plan_api";
-}
-
-void crm_rest_permit_key(crm_sql_t *sql, const crm_call_t *call)
-{
-    crm_sql_adds(sql, "(SELECT k.",
-                 crm_rest(call)->endpoint->write ? "write" : "read",
-                 " AND k.", plan_column(crm_rest(call)->endpoint->operation),
-                 " FROM crmapi.live_key k WHERE k.workspace_id = $1::uuid"
-                 " AND k.terms = $2::uuid)", NULL);
-}
-
-void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call)
-{
-    if (crm_rest(call)->idempotency && !call->distributed) {
-        /* $2 needs a type */
-        crm_sql_add(sql, "$2::uuid IS NOT NULL AND " CRM_IDEMPOTENCY_OPEN);
-        return;
-    }
-    crm_rest_permit_key(sql, call);
-}
-
-/* The row's id has no effect, but as a column of the row it lets the row's server
- * make the call. */
-void crm_rest_permit_one(crm_sql_t *sql, const crm_call_t *call)
-{
+    static const unsigned char always[CRM_PERMITS] = {
+        [CRM_PERMIT_KEY] = 1, [CRM_PERMIT_KEY_ONE] = 1
+    };
     const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
+    const char *plain = endpoint->permits[CRM_PERMIT_KEY];
 
-    crm_sql_adds(sql, "crmapi.key_may(t.id, $1::uuid, $2::uuid, ",
-                 endpoint->write ? "true" : "false", ", ",
-                 endpoint->operation->sequences ? "true)" : "false)", NULL);
-}
-
-void crm_rest_permit_from(crm_sql_t *sql, const crm_call_t *call,
-                          const char *from)
-{
-    if (call->distributed) {
-        crm_sql_adds(sql, from,
-                     " crmapi.live_key k WHERE k.workspace_id ="
-                     " $1::uuid AND k.terms = $2::uuid AND k.",
-                     crm_rest(call)->endpoint->write ? "write" : "read",
-                     " AND k.", plan_column(crm_rest(call)->endpoint->operation),
-                     NULL);
+    if (place == CRM_PERMIT_WHERE) {
+        crm_sql_either(sql, " WHERE ", "");
     }
-}
-
-void crm_rest_permit_where(crm_sql_t *sql, const crm_call_t *call)
-{
-    if (!call->distributed) {
-        crm_sql_add(sql, " WHERE ");
-        crm_rest_permit(sql, call);
+    else if (place == CRM_PERMIT_FROM) {
+        plain = "";
     }
+    else if (place == CRM_PERMIT_BEFORE) {
+        sql->before = endpoint->before;
+    }
+    if (crm_rest(call)->idempotency && !always[place] && *plain) {
+        plain = CRM_PERMIT_USED " AND " CRM_IDEMPOTENCY_OPEN;
+    }
+    crm_sql_either(sql, plain, endpoint->permits[place]);
 }
 
 /* Return the name of RESOURCE in a sentence, in POOL: "pipeline card". */
@@ -141,7 +106,7 @@ static void check_row(crm_check_t *check, const char *name, const char *id,
 {
     memset(check, 0, sizeof(*check));
     check->sql = apr_pstrcat(pool, "EXISTS (SELECT FROM crmapi.", name,
-                             " r WHERE r.workspace_id = $1::uuid"
+                             " r WHERE " CRM_SQL_OWN("r")
                              " AND r.id = ?", NULL);
     check->bind = id;
     check->cast = "uuid";
@@ -207,8 +172,7 @@ static crm_error_t *query_checks(PGresult **result_p, PGresult **claim_p,
         crm_sql_template(&sql, check->more_sql, check->more_bind,
                          check->more_cast);
     }
-    crm_sql_add(&sql, " FROM crmapi.live_key k"
-                " WHERE k.workspace_id = $1::uuid AND k.terms = $2::uuid");
+    crm_sql_add(&sql, " FROM" CRM_PERMIT_ROW);
     return crm_idempotency_claim_and(result_p, claim_p, call, &sql);
 }
 
@@ -256,8 +220,8 @@ static crm_error_t *no_row(crm_call_t *call, const crm_check_t *check)
     if (resource->merged && id) {
         crm_rest_sql(&sql, call);
         crm_sql_adds(&sql, "SELECT m.merged_into FROM crmapi.",
-                     resource->merged, " m WHERE m.workspace_id = $1::uuid AND"
-                     " $2::uuid IS NOT NULL AND m.id = ", NULL);
+                     resource->merged, " m WHERE " CRM_SQL_OWN("m") " AND "
+                     CRM_PERMIT_USED " AND m.id = ", NULL);
         crm_sql_bind(&sql, id, "uuid");
         CRM_ERR(crm_call_query(&result, call, &sql));
         if (PQntuples(result)) {

@@ -58,30 +58,14 @@ typedef struct crm_check_t {
     const char *message;
 } crm_check_t;
 
-/* Begin SQL for CALL. $1 is the workspace's id, $2 the id of the key's
- * terms. */
+/* Begin SQL for CALL. Its first values are the workspace's id
+ * (CRM_SQL_WORKSPACE) and that of the key's terms (CRM_SQL_TERMS). */
 void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call);
 
-/* Add to SQL the condition that the key with the terms $2 of the workspace $1
- * is alive and may do CALL's operation (contract 3.2, 3.3). It does not depend
- * on the row and is evaluated once. */
-void crm_rest_permit_key(crm_sql_t *sql, const crm_call_t *call);
-
-/* The same, except for a write with an Idempotency-Key. Its condition is that
- * the transaction has claimed the key (CRM_IDEMPOTENCY_OPEN), which happens
- * only if the API key permits the operation. */
-void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call);
-
-/* The same for a SELECT of one row t of a distributed database, as a call: a
- * statement of one table, without sub-selects, is planned once by Citus. */
-void crm_rest_permit_one(crm_sql_t *sql, const crm_call_t *call);
-
-/* The same for a SELECT of a list that is joined with one row s. PostgreSQL takes
- * the condition as a WHERE at the end, Citus as the FROM of s, which begins
- * with FROM: " FROM", or "," after other tables. */
-void crm_rest_permit_from(crm_sql_t *sql, const crm_call_t *call,
-                          const char *from);
-void crm_rest_permit_where(crm_sql_t *sql, const crm_call_t *call);
+/* Add to SQL, which crm_rest_sql() has begun for CALL, what it needs at PLACE to
+ * ask whether the key permits the operation. */
+void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call,
+                     crm_permit_t place);
 
 /* Return the 404 of CALL that there is no RESOURCE with this WHAT ("id"). It is the
  * same for a row of another workspace (contract 2.1). */

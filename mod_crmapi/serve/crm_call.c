@@ -10,6 +10,7 @@
 #include "crm_form.h"
 #include "crm_json.h"
 #include "crm_serve.h"
+#include "crm_sql_print.h"
 
 /* The maximum size of the values of a write that shares a statement, in
  * bytes. */
@@ -167,11 +168,23 @@ crm_error_t *crm_call_pipeline(PGresult **results, crm_call_t *call,
     return run(results, call, stmts, count);
 }
 
+void crm_call_sql(crm_sql_t *sql, const crm_call_t *call)
+{
+    crm_sql_init(sql, call->pool);
+    sql->distributed = call->distributed;
+}
+
 crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,
                             crm_sql_t *sql)
 {
     crm_stmt_t stmt;
 
+    if (crm_sql_before(&stmt, sql)) {
+        CRM_ERR(run(result_p, call, &stmt, 1));
+        if (!PQntuples(*result_p)) {
+            return NULL;
+        }
+    }
     crm_sql_stmt(&stmt, sql);
     return run(result_p, call, &stmt, 1);
 }
@@ -300,7 +313,7 @@ crm_error_t *crm_call_read(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql,
     memset(rows, 0, sizeof(*rows));
     rows->pool = call->pool;
     if (shares && call->service->batcher && !call->conn
-        && !call->distributed) {
+        && crm_sql_is_shared(sql)) {
         CRM_ERR(share(rows, call, sql));
     }
     call->answer = NULL;
@@ -326,8 +339,7 @@ crm_error_t *crm_call_write(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql)
     memset(rows, 0, sizeof(*rows));
     rows->pool = call->pool;
     if (sql->row && call->service->batcher && !call->conn && !trace_of(call)
-        && !call->distributed
-        && is_small(sql)) {
+        && crm_sql_is_shared(sql) && is_small(sql)) {
         CRM_ERR(share(rows, call, sql));
     }
     call->answer = NULL;

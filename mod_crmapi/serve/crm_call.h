@@ -58,7 +58,12 @@ crm_error_t *crm_call_dialect(crm_call_t *call);
  * earlier. */
 void crm_call_release(crm_call_t *call);
 
-/* Run SQL on CALL's connection and set *RESULT_P to its result, in CALL's pool.
+/* Begin SQL for CALL's database. */
+void crm_call_sql(crm_sql_t *sql, const crm_call_t *call);
+
+/* Run SQL on CALL's connection and set *RESULT_P to its result, in CALL's pool. If
+ * another statement must return a row before (crm_sql_before()) and returns none,
+ * that is the result.
  * In the same round trip, set application_name with CrmApiRequestIdInDatabase
  * On, and for a write the trace that its events get. */
 crm_error_t *crm_call_query(PGresult **result_p, crm_call_t *call,

@@ -9,7 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_db.h"
-#include "crm_sql.h"
+#include "crm_sql_print.h"
 #include "crm_uuid.h"
 
 /* The maximum number of keys that wait to be written. */
@@ -127,19 +127,18 @@ static PGresult *run(const touch_t *touch, const crm_stmt_t *stmt)
 static void make_sql(crm_sql_t *sql, const touch_t *touch,
                      const touch_key_t *key, int distributed)
 {
-    apr_size_t from;
-
     crm_sql_init(sql, touch->pool);
     crm_sql_add(sql, "UPDATE crmapi.api_key t SET last_used_at ="
                 " crmapi.now_ms()");
-    from = sql->text.len;
+    crm_sql_clause(sql, CRM_SQL_WHERE);
     crm_sql_template(sql, " WHERE t.workspace_id = ?", key->workspace_id,
                      "uuid");
     crm_sql_template(sql, " AND t.id = ?", key->id, "uuid");
     if (!distributed) {
+        crm_sql_clause(sql, CRM_SQL_RETURNING);
         crm_sql_add(sql, " RETURNING set_config('synchronous_commit', 'off',"
                     " true)");
-        crm_sql_write(sql, from, 2, "api_key");
+        crm_sql_write(sql, 2, "api_key");
     }
 }
 

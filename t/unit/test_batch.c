@@ -17,27 +17,33 @@
 /* The threads of a test. */
 #define THREADS 8
 
-/* The rows 1 to $1 from the highest to the lowest, with $2. $3 is not used. */
-#define NUMBERS "SELECT i, $2::text FROM generate_series(1, $1::int) i" \
-    " ORDER BY i DESC"
-/* One row, after the lock $1 was free; not before. */
-#define LOCKED "SELECT pg_advisory_xact_lock_shared($1::int)::text, $2::text"
-/* One row, after $1 milliseconds. */
-#define SLEEP "SELECT pg_sleep(0.001 * $1::int)::text, $2::text"
-/* One row, or an error if $1 is 0. */
-#define DIVISION "SELECT (100 / $1::int)::text, $2::text"
+/* The values of a statement. */
+#define FIRST "\001\200\200\201"
+#define SECOND "\001\200\200\202"
+#define THIRD "\001\200\200\203::text"
 
-/* Writes of a table that has no key, so that it shows what is done twice. $1 is
- * the workspace, $2 the id. Their FROM clause may stand before WHERE. */
+/* The rows 1 to FIRST from the highest to the lowest, with SECOND. */
+#define NUMBERS "SELECT i, " SECOND "::text FROM generate_series(1, " FIRST \
+    "::int) i ORDER BY i DESC"
+/* One row, after the lock FIRST was free; not before. */
+#define LOCKED "SELECT pg_advisory_xact_lock_shared(" FIRST "::int)::text, " \
+    SECOND "::text"
+/* One row, after FIRST milliseconds. */
+#define SLEEP "SELECT pg_sleep(0.001 * " FIRST "::int)::text, " SECOND "::text"
+/* One row, or an error if FIRST is 0. */
+#define DIVISION "SELECT (100 / " FIRST "::int)::text, " SECOND "::text"
+
+/* Writes of a table that has no key, so that it shows what is done twice. FIRST is
+ * the workspace, SECOND the id. */
 #define INSERT_HEAD "INSERT INTO crmapi.thing AS t (workspace_id, id, value)" \
-    " SELECT $1::uuid, $2::uuid, $3::text"
-#define INSERT_TAIL " WHERE $3::text <> 'nobody' AND (SELECT pg_sleep(0.2))" \
-    " IS NOT NULL AND 100 / length($3::text) > 0 RETURNING t.value"
-#define INSERT_LOCKED " WHERE pg_advisory_xact_lock_shared($3::int)" \
-    " IS NOT NULL RETURNING t.value"
-#define UPDATE_HEAD "UPDATE crmapi.thing t SET value = $3::text"
-#define UPDATE_TAIL " WHERE t.workspace_id = $1::uuid AND t.id = $2::uuid" \
-    " RETURNING t.value"
+    " SELECT " FIRST "::uuid, " SECOND "::uuid, " THIRD
+#define INSERT_TAIL " WHERE " THIRD " <> 'nobody' AND (SELECT pg_sleep(0.2))" \
+    " IS NOT NULL AND 100 / length(" THIRD ") > 0"
+#define INSERT_LOCKED " WHERE pg_advisory_xact_lock_shared(" THIRD "::int)" \
+    " IS NOT NULL"
+#define UPDATE_HEAD "UPDATE crmapi.thing t SET value = " THIRD
+#define UPDATE_TAIL " WHERE t.workspace_id = " FIRST "::uuid AND t.id = " SECOND \
+    "::uuid"
 #define WORKSPACE "00000000-0000-7000-8000-00000000000%d"
 #define THINGS "SELECT string_agg(value, ' ' ORDER BY value) FROM crmapi.thing"
 
@@ -175,8 +181,12 @@ static void *client_main(void *data)
         crm_sql_value(&sql, client->values[0], "uuid");
         crm_sql_value(&sql, client->values[1], "uuid");
         crm_sql_value(&sql, client->values[2], "text");
-        crm_sql_adds(&sql, client->head, client->text, NULL);
-        crm_sql_write(&sql, strlen(client->head), 2, client->table);
+        crm_sql_add(&sql, client->head);
+        crm_sql_clause(&sql, CRM_SQL_WHERE);
+        crm_sql_add(&sql, client->text);
+        crm_sql_clause(&sql, CRM_SQL_RETURNING);
+        crm_sql_add(&sql, " RETURNING t.value");
+        crm_sql_write(&sql, 2, client->table);
     }
     else {
         crm_sql_value(&sql, client->values[0], "int");

@@ -182,8 +182,10 @@ static crm_contact_batch_t *batch;
 static void open_batch(const char *body, int there)
 {
     static const crm_operation_t operation = {.method = "POST"};
-    static const crm_endpoint_t endpoint = {.operation = &operation,
-                                            .write = 1};
+    static const crm_endpoint_t endpoint = {
+        .operation = &operation, .write = 1,
+        .permits = {[CRM_PERMIT] = "true", [CRM_PERMIT_KEY] = "true"}
+    };
     static crm_rest_t rest = {.endpoint = &endpoint};
     static crm_service_t service;
     static crm_request_t request = {.method = "POST"};
