@@ -12,27 +12,13 @@ use CrmTest;
 use CrmTest::Debian;
 use CrmTest::Smtpd;
 use CrmTest::Upgrade;
-use File::Path qw(remove_tree);
-use File::Temp qw(tempdir);
 use JSON::PP ();
 
-plan(skip_all => "not root") if $>;
-plan(skip_all => "no mmdebstrap: build/setup --packages installs it")
-    if system("$CrmTest::TOP/build/setup --packages --dry-run >/dev/null 2>&1");
 plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
     unless CrmTest::Smtpd::python();
 
-my $scratch = tempdir("crm-packages-XXXXXX", TMPDIR => 1);
+my $scratch = debian_folder("packages");
 my $root = "$scratch/root";
-my $maker = $$;
-my $debian;
-END {
-    local ($?, $!, $@);
-    if ($$ == $maker) {
-        undef $debian;
-        remove_tree($scratch);
-    }
-}
 
 # ---- what the documents say ----------------------------------------------------
 
@@ -123,7 +109,7 @@ for my $deb (@packages) {
 
 # ---- apt, a2enmod ---------------------------------------------------------------
 
-$debian = CrmTest::Debian->new($root,
+my $debian = CrmTest::Debian->new($root,
     qw(apache2 ca-certificates curl postgresql prometheus sudo));
 # The cluster's port is one that is free on this machine, if not corrected.
 $debian->inside("PostgreSQL's port", "pg_conftool 15 main set port 5432");

@@ -14,28 +14,12 @@ use CrmTest::Data;
 use CrmTest::Debian;
 use CrmTest::Httpd;
 use CrmTest::Process qw(read_file wait_for write_file);
-use File::Path qw(remove_tree);
-use File::Temp qw(tempdir);
-
-plan(skip_all => "not root") if $>;
-plan(skip_all => "no mmdebstrap: build/setup --packages installs it")
-    if system("$CrmTest::TOP/build/setup --packages --dry-run >/dev/null 2>&1");
 
 # ---- the other side --------------------------------------------------------------
 
-my $scratch = tempdir("crm-receivers-XXXXXX", TMPDIR => 1);
+my $scratch = debian_folder("receivers");
 my $root = "$scratch/root";
-my $maker = $$;
-my $debian;
-END {
-    local ($?, $!, $@);
-    if ($$ == $maker) {
-        undef $debian;
-        remove_tree($scratch);
-    }
-}
-chmod 0755, $scratch;
-$debian = CrmTest::Debian->new($root,
+my $debian = CrmTest::Debian->new($root,
     qw(ca-certificates curl dovecot-imapd dovecot-lmtpd postfix));
 my ($smtp, $lmtp, $imap) = map { CrmTest::Httpd::free_port() } 1 .. 3;
 # both have the network of this machine, where crmapid is

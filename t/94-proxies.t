@@ -11,30 +11,16 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Debian;
 use CrmTest::Process qw(read_file run_program wait_for write_file);
-use File::Path qw(remove_tree);
-use File::Temp qw(tempdir);
 use JSON::PP qw(decode_json);
 use Time::HiRes qw(time);
-
-plan(skip_all => "not root") if $>;
-plan(skip_all => "no mmdebstrap: build/setup --packages installs it")
-    if system("$CrmTest::TOP/build/setup --packages --dry-run >/dev/null 2>&1");
 
 my ($text) = read_file("$CrmTest::TOP/docs/operations.md")
     =~ /^## Behind a proxy\n(.*?)^## /ms;
 sub block { return ($text =~ /^```\Q$_[0]\E\n(.*?)^```$/ms)[0] }
 
-my $scratch = tempdir("crm-proxies-XXXXXX", TMPDIR => 1);
+my $scratch = debian_folder("proxies");
 my $root = "$scratch/root";
-my $maker = $$;
-my $debian;
-END {
-    local ($?, $!, $@);
-    if ($$ == $maker) {
-        undef $debian;
-        remove_tree($scratch);
-    }
-}
+
 # ---- two hosts --------------------------------------------------------------------
 
 my $database = database();
@@ -56,7 +42,7 @@ my $near = $w->ctl("key", "create", "--workspace", $w->id, "--name", "near",
 
 # ---- the system of the proxies ----------------------------------------------------
 
-$debian = CrmTest::Debian->new($root, qw(haproxy nginx));
+my $debian = CrmTest::Debian->new($root, qw(haproxy nginx));
 my %port = map { $_ => CrmTest::Httpd::free_port() } qw(nginx haproxy);
 
 # The lines of PROXY, with the addresses of this test.

@@ -13,7 +13,25 @@ use Test::More ();
 use CrmTest::Process qw(end_process read_file run_program spawn wait_for
     write_file);
 
-our @EXPORT = qw(run_ok);
+our @EXPORT = qw(debian_folder run_ok);
+
+my $maker = $$;
+my (@folders, @systems);
+
+# Return a new folder for a system and what belongs to it, with NAME in its name.
+# The test's end ends the systems and removes the folder. The test is skipped
+# if no system can be made.
+sub debian_folder {
+    my ($name) = @_;
+    Test::More::plan(skip_all => "not root") if $>;
+    Test::More::plan(
+        skip_all => "no mmdebstrap: build/setup --packages installs it")
+        if system("$ENV{CRM_SRCDIR}/build/setup --packages --dry-run"
+        . " >/dev/null 2>&1");
+    push @folders, File::Temp::tempdir("crm-$name-XXXXXX", TMPDIR => 1);
+    chmod 0755, $folders[-1];
+    return $folders[-1];
+}
 
 # Run COMMAND, for as long as SECONDS. Return what it printed. Nothing makes
 # sense after a failure.
@@ -29,7 +47,8 @@ sub run_ok {
 # Make a system in the folder ROOT with apt's PACKAGES. It runs.
 sub new {
     my ($class, $root, @packages) = @_;
-    my $self = bless { root => $root, maker => $$ }, $class;
+    my $self = bless { root => $root }, $class;
+    push @systems, $self;
 
     run_ok("a minimal system", 900, "bash", "-c", '. /etc/os-release
         mmdebstrap --quiet --variant=apt "$VERSION_CODENAME" "$1"', "bash",
@@ -103,13 +122,13 @@ sub files {
             'cd "$1" && find . -xdev', "bash", $self->{root});
 }
 
-sub DESTROY {
-    my ($self) = @_;
+END {
     local ($?, $!, $@);
-    return if $self->{maker} != $$;
-    end_process($self->{holder}, "KILL") if $self->{holder};
-    # nothing in it is mounted for others: see boot()
-    remove_tree($self->{root});
+    if ($$ == $maker) {
+        end_process($_, "KILL") for grep { $_ } map { $_->{holder} } @systems;
+        # nothing in them is mounted for others: see boot()
+        remove_tree(@folders);
+    }
 }
 
 1;
