@@ -43,7 +43,7 @@ my @agents = ('plain', 'quote " and \\ back', $forged, $umlaut,
     "\xff\xfe\xc3(", '\\x41\\u0041\\', '","message":"x","a":"', "tab\there",
     '%{crmapi-key}n', "x" x 4000);
 my @paths = ('/api/v1/agents', '/api/v1/%22%7D%0a{"a":1}',
-    '/api/v1/agents?q=%00%01"\\x', "/api/v1/\xff\xfe", '/api/v1/%ff%fe%5c%22',
+    '/api/v1/agents?tags=%00%01"\\x', "/api/v1/\xff\xfe", '/api/v1/%ff%fe%5c%22',
     '/nowhere/"}', '/api/v1/contacts/"\\', '/%2e%2e/%5cx41');
 my $n = 0;
 # What CLIENT gets until its server closes the connection.

@@ -27,6 +27,7 @@
 #include "mod_crmapi_handler.h"
 #include "mod_crmapi_health.h"
 #include "mod_crmapi_keepalive.h"
+#include "mod_crmapi_line.h"
 #include "mod_crmapi_metrics.h"
 #include "mod_crmapi_mount.h"
 #include "mod_crmapi_outage.h"
@@ -281,6 +282,7 @@ static void register_hooks(apr_pool_t *p)
     crmapi_error_register();
     crmapi_body_register();
     crmapi_keepalive_register();
+    crmapi_line_register();
     crmapi_status_register();
 }
 

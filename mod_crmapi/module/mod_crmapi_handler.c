@@ -247,44 +247,12 @@ static int has_empty_segment(const crmapi_request_t *request)
     return slashes && slashes < path + strcspn(path, "?");
 }
 
-/* Return whether the query ARGS may say who a person is: it looks for an address,
- * a name, or what is as good as one. */
-static int tells_person(const char *args)
-{
-    static const char *const names[] = {
-        "custom_fields.", "email", "external_id", "phone", "search",
-    };
-
-    for (size_t i = 0; i < CRM_NELTS(names); i++) {
-        const char *at = strstr(args, names[i]);
-
-        if (at && (at == args || at[-1] == '&')) {
-            return 1;
-        }
-    }
-    return strchr(args, '@') || ap_strcasestr(args, "%40");
-}
-
-/* Leave such a query out of the line of R that logs have (contract 14.4). */
-static void hide_person(request_rec *r)
-{
-    const char *line = r->the_request;
-    const char *query = line ? strchr(line, '?') : NULL;
-
-    if (query && r->args && tells_person(r->args)) {
-        r->the_request = apr_pstrcat(
-            r->pool, apr_pstrmemdup(r->pool, line, (apr_size_t)(query - line)),
-            query + strcspn(query, " "), NULL);
-    }
-}
-
 static void serve(crmapi_request_t *request)
 {
     request_rec *r = request->r;
     /* as long as the response, which may be read on while it is sent */
     crm_request_t *parts = apr_pcalloc(r->pool, sizeof(*parts));
 
-    hide_person(r);
     request->trace = crm_trace_read(apr_table_get(r->headers_in,
                                                   "traceparent"), r->pool);
     parts->pool = r->pool;

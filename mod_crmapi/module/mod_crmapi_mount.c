@@ -41,11 +41,11 @@ static const char *mcp_path(const crmapi_config_t *config)
 }
 
 static const crmapi_mount_t mounts[CRMAPI_MOUNTS] = {
-    {"api", &crm_api_mount, api_path, 1},
-    {"review", &crm_review_mount, review_path, 0},
-    {"unsubscribe", &crm_unsubscribe_mount, unsubscribe_path, 0},
-    {"intake", &crm_intake_mount, intake_path, 0},
-    {"mcp", &crm_mcp_mount, mcp_path, 1},
+    {"api", &crm_api_mount, api_path, 1, 0},
+    {"review", &crm_review_mount, review_path, 0, 1},
+    {"unsubscribe", &crm_unsubscribe_mount, unsubscribe_path, 0, 1},
+    {"intake", &crm_intake_mount, intake_path, 0, 0},
+    {"mcp", &crm_mcp_mount, mcp_path, 1, 0},
 };
 
 /* The number of each mount's first route, then the number of all routes. A

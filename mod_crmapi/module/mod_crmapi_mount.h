@@ -20,6 +20,8 @@ typedef struct crmapi_mount_t {
     const char *(*path)(const crmapi_config_t *config);
     int json_errors;            /* errors from httpd itself are JSON, too
                                    (contract 5.5) */
+    int secret_paths;           /* a path below it is a link that proves a
+                                   right */
 } crmapi_mount_t;
 
 /* Make the routes of all mounts, in PCONF. */

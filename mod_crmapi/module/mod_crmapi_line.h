@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mod_crmapi_line.h: what logs have of a request line */
+#ifndef MOD_CRMAPI_LINE_H
+#define MOD_CRMAPI_LINE_H
+
+/* Register hooks that leave out of the request lines of the mounts, which httpd
+ * logs and mod_status shows, what is secret or may say who a person is (contract
+ * 14.4): the query, unless all its parameters are known to be harmless; a segment
+ * of the path with an address, and what follows; the token of a link. */
+void crmapi_line_register(void);
+
+#endif /* MOD_CRMAPI_LINE_H */
