@@ -112,7 +112,8 @@ subtest "mod_status" => sub {
     my $page = $w->client->get("/server-status");
     status_is($page, 200);
     like($page->body, qr{/api/v1/contacts}, "shows requests");
-    unlike($page->body, qr{/api/v1/\S*(?:email|search)=|ann@|/review/[^-]}, "but no person");
+    unlike($page->body, qr{/api/v1/\S*(?:email|search)=|ann@|/crmapi/review/[^-]},
+        "but no person");
 };
 
 subtest "errors that httpd itself makes" => sub {
