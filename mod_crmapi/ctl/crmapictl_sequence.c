@@ -9,6 +9,7 @@
 #include "crm_db.h"
 #include "crm_email.h"
 #include "crm_sequence.h"
+#include "crm_sql_print.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
 #include "crmapictl_audit.h"
@@ -132,18 +133,21 @@ crm_error_t *ctl_enrollment_list(ctl_t *ctl)
 /* Apply MOVE to the enrollment in the operand. */
 static crm_error_t *move(ctl_t *ctl, const crm_move_t *what)
 {
-    const char *mark = strchr(what->call, '?');
     char id[CRM_UUID_LEN + 1];
     const char *values[2] = {NULL, id};
     PGresult *result;
+    crm_stmt_t stmt;
+    crm_sql_t sql;
     const char *had;
 
     CRM_ERR(ctl_uuid(id, ctl, "ID", ctl->args[0]));
     CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("enrollment"), id));
-    CRM_ERR(ctl_query(&result, ctl, apr_pstrcat(ctl->pool, "SELECT ",
-                      apr_pstrmemdup(ctl->pool, what->call,
-                                     (apr_size_t)(mark - what->call)),
-                      "$2::uuid", mark + 1, NULL), 2, values));
+    crm_sql_init(&sql, ctl->pool);
+    crm_sql_value(&sql, values[0], "uuid");
+    crm_sql_add(&sql, "SELECT ");
+    crm_sql_template(&sql, what->call, id, "uuid");
+    crm_sql_stmt(&stmt, &sql);
+    CRM_ERR(ctl_query(&result, ctl, stmt.sql, stmt.count, stmt.values));
     had = crm_db_value(result, 0, 0);
     if (!had) {
         return ctl_fault(ctl, "there is no enrollment %s", id);

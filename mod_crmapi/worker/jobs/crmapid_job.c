@@ -11,6 +11,7 @@
 #include "crm_buf.h"
 #include "crm_db.h"
 #include "crm_shape.h"
+#include "crm_sql_print.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
 #include "crmapid_poll.h"
@@ -125,21 +126,23 @@ crm_error_t *crmd_object(json_object **object_p, crmd_work_t *work,
                          const crm_resource_t *resource, const char *id)
 {
     const crm_shape_t *shape = crm_shape_of(resource);
-    const char *values[2];
     PGresult *result;
+    crm_stmt_t stmt;
+    crm_sql_t sql;
     crm_buf_t text;
 
     *object_p = NULL;
     if (!id) {
         return NULL;
     }
-    values[0] = work->job->workspace_id;
-    values[1] = id;
-    CRM_ERR(crmd_query(&result, work,
-                       apr_pstrcat(work->pool, "SELECT ", shape->columns,
-                                   " FROM crmapi.", resource->name,
-                                   " t WHERE t.workspace_id = $1::uuid"
-                                   " AND t.id = $2::uuid", NULL), 2, values));
+    crm_sql_init(&sql, work->pool);
+    crm_sql_value(&sql, work->job->workspace_id, "uuid");
+    crm_sql_adds(&sql, "SELECT ", shape->columns, " FROM crmapi.",
+                 resource->name, " t WHERE " CRM_SQL_OWN("t") " AND t.id = ",
+                 NULL);
+    crm_sql_bind(&sql, id, "uuid");
+    crm_sql_stmt(&stmt, &sql);
+    CRM_ERR(crmd_query(&result, work, stmt.sql, stmt.count, stmt.values));
     if (PQntuples(result)) {
         crm_buf_init(&text, 4096, work->pool);
         crm_shape_write(&text, shape, result, 0, 0);
