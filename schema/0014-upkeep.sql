@@ -560,6 +560,22 @@ BEGIN
 END
 $$;
 
+-- The workspaces that were not measured yet on the day of MOMENT (null: now). For the
+-- worker.
+CREATE FUNCTION crmapi.usage_due(moment timestamptz) RETURNS SETOF uuid
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    today CONSTANT date := crmapi.usage_day(moment);
+BEGIN
+    RETURN QUERY SELECT w.id FROM crmapi.workspace w
+    WHERE NOT EXISTS (SELECT FROM crmapi.usage u
+                      WHERE u.workspace_id = w.id AND u.day = today
+                        AND u.storage IS NOT NULL)
+    ORDER BY w.id;
+END
+$$;
+
 -- Measure what WORKSPACE has used until MOMENT (null: now), unless that was done on the
 -- same day. Returns whether it was. What was counted before and has been deleted stays
 -- counted. Locks: usage. For the worker.

@@ -242,6 +242,7 @@ my @BEYOND = (
         "idempotency_trim: SELECT f.workspace_id, array_agg(f.key) FROM (",
         "intake_trim: SELECT f.workspace_id, array_agg(f.event_id) FROM (",
         "audit_trim: SELECT f.workspace_id, array_agg(f.id) FROM (",
+        "usage_due: SELECT w.id FROM crmapi.workspace w WHERE NOT EXISTS (",
         "usage_trim: SELECT f.workspace_id, array_agg(f.day) FROM (",
         "original_trim: SELECT f.workspace_id, array_agg(f.message_id) FROM (",
         "job_claim: UPDATE crmapi.job j SET state = 'leased'",

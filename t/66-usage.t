@@ -254,14 +254,15 @@ subtest "what a daemon may do" => sub {
             'TRUNCATE', 'REFERENCES', 'TRIGGER']) r(of)
         WHERE has_table_privilege(w.role, 'crmapi.usage', r.of)")], [],
         "nothing with the table");
-    my %may = (usage_add => "crmapi_api", usage_measure => "crmapi_worker",
+    my %may = (usage_add => "crmapi_api", (map { $_ => "crmapi_worker" }
+        qw(usage_due usage_measure)),
         usage_trim => "crmapi_worker");
     is_deeply({ map { $_->[0] => $_->[1] } sql($database, "SELECT p.proname,
         string_agg(w.role, ' ') FROM pg_proc p, unnest(ARRAY['crmapi_api',
             'crmapi_worker']) w(role)
         WHERE p.pronamespace = 'crmapi'::regnamespace AND p.proname ~ '^usage_'
           AND has_function_privilege(w.role, p.oid, 'EXECUTE')
-        GROUP BY 1") }, \%may, "one function to add, two to measure and trim");
+        GROUP BY 1") }, \%may, "one function to add, three to measure and trim");
     sql($database, "BEGIN; SET LOCAL ROLE crmapi_worker;
         SELECT crmapi.usage_trim(now() + interval '1 year', 1000); COMMIT");
     is(sql($database, "SELECT count(*) FROM crmapi.usage WHERE workspace_id = '"

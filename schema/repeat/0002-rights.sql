@@ -102,7 +102,7 @@ function (who, names) AS (VALUES
         ' step_failed mail_named step_names'
         ' step_refused step_sent step_take'
         ' answer_channel message_channel chat_mail answer_take answer_sent answer_failed answer_refused answer_names'
-        ' step_wait token_sign_link upkeep_begin usage_measure usage_trim'
+        ' step_wait token_sign_link upkeep_begin usage_due usage_measure usage_trim'
         ' webhook_attempted webhook_body'
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),
     ('crmapi_api crmapi_worker', 'contact_erase contact_replied contact_suppressed enrollment_approve'

@@ -110,8 +110,8 @@ static crm_error_t *keep_less(apr_int64_t *count_p, const upkeep_t *upkeep)
 static crm_error_t *measure_usage(apr_int64_t *count_p, const upkeep_t *upkeep)
 {
     const char *values[2] = {NULL, upkeep->moment};
-    crm_stmt_t all = {"SELECT w.id FROM crmapi.workspace w ORDER BY w.id", 0,
-                      NULL};
+    crm_stmt_t all = {"SELECT crmapi.usage_due($1::timestamptz)", 1,
+                      &values[1]};
     crm_stmt_t stmt = {"SELECT crmapi.usage_measure($1::uuid,"
                        " $2::timestamptz)", 2, values};
     crm_error_t *error = NULL;
