@@ -14,7 +14,10 @@ CREATE TABLE crmapi.workspace_hold (
     workspace_id uuid PRIMARY KEY
         REFERENCES crmapi.workspace ON DELETE CASCADE,
     held_at timestamptz(3) NOT NULL DEFAULT crmapi.now_ms(),
-    reason crmapi.line NOT NULL
+    reason crmapi.line NOT NULL,
+    -- The API answers 503, and so do the pages of links: nothing is written that a
+    -- dump would lack. Each key has a copy of it.
+    closed boolean NOT NULL DEFAULT false
 );
 
 -- This database: one row. No workspace owns it. id is its name, which copies
@@ -114,6 +117,30 @@ CREATE FUNCTION crmapi.is_held(workspace uuid) RETURNS boolean
 BEGIN
     RETURN EXISTS (SELECT FROM crmapi.workspace_hold h
                    WHERE h.workspace_id = is_held.workspace);
+END
+$$;
+
+-- Whether WORKSPACE is held and its API is closed. Internal.
+CREATE FUNCTION crmapi.is_closed(workspace uuid) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM crmapi.workspace_hold h
+                   WHERE h.workspace_id = is_closed.workspace AND h.closed);
+END
+$$;
+
+-- Close the API of WORKSPACE, which is held, or open it again. A key that is being
+-- created has locked the workspace. Locks: workspace, key. For the owner.
+CREATE FUNCTION crmapi.hold_close(workspace uuid, closed boolean) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM crmapi.workspace w WHERE w.id = hold_close.workspace
+    FOR NO KEY UPDATE;
+    UPDATE crmapi.workspace_hold h SET closed = hold_close.closed
+    WHERE h.workspace_id = hold_close.workspace;
+    UPDATE crmapi.api_key k SET closed = hold_close.closed
+    WHERE k.workspace_id = hold_close.workspace
+      AND k.closed <> hold_close.closed;
 END
 $$;
 
@@ -276,6 +303,9 @@ BEGIN
                 (SELECT w.slug FROM crmapi.workspace w
                  WHERE w.id = taken.taken_by), taken.taken_by
                 USING ERRCODE = 'unique_violation';
+        END IF;
+        IF crmapi.is_closed(held) THEN
+            PERFORM crmapi.hold_close(held, false);
         END IF;
         DELETE FROM crmapi.workspace_hold h WHERE h.workspace_id = held;
         GET DIAGNOSTICS m = ROW_COUNT;

@@ -39,7 +39,7 @@ CREATE FUNCTION crmapi.dump_table()
 BEGIN ATOMIC
     WITH RECURSIVE derived (col) AS (
         SELECT unnest('{agent.known_at,form.known_at,api_key.plan_api,
-            api_key.plan_sequences,job.is_due,job.leased_by,job.leased_until,company.domain_key,company.search,
+            api_key.plan_sequences,api_key.closed,job.is_due,job.leased_by,job.leased_until,company.domain_key,company.search,
             company.tag_keys,contact.email_key,contact.phone_key,
             contact.phone_digits,contact.search,contact.tag_keys,
             conversation.search}'::text[])),

@@ -384,6 +384,7 @@ my %CALL = (
         . " agent_email WHERE workspace_id = 'W'"],
     release_taken => ["held", "SELECT crmapi.release_taken('W')"],
     release => ["held", "SELECT crmapi.release(NULL, true)"],
+    hold_close => ["held", "SELECT crmapi.hold_close('W', true)"],
     mark_next => ["generating", "SELECT crmapi.mark_next('{}') > 0"],
     instance_hold => ["generating", "SELECT crmapi.instance_hold('r',"
         . " array_fill(1000000000::bigint, '{16}'))"],

@@ -240,8 +240,9 @@ const ctl_command_t ctl_commands[] = {
      "change a workspace's name, plan, limits, currency, time zone, sender"
      " domains or retention, or turn GET /events on or off",
      ctl_workspace_set},
-    {"workspace", "hold", "W", 1, CTL_CHANGES, REASON,
-     "hold a workspace: no step, webhook or mail is sent until release",
+    {"workspace", "hold", "W", 1, CTL_RECORDS, REASON | CTL_BIT(CTL_API),
+     "hold a workspace: no step, webhook or mail is sent until release; with"
+     " --api off its API answers 503, too",
      ctl_workspace_hold},
     {"workspace", "release", "W", 1, CTL_CHANGES, SKIP,
      "end a hold of a workspace: what is due is sent",

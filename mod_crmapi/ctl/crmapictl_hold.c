@@ -118,13 +118,35 @@ crm_error_t *ctl_release(ctl_t *ctl)
     return release(ctl, NULL, ctl->options[CTL_ALL] != NULL);
 }
 
+/* Set *CLOSED_P to what --api says: "t" for off, "f" for on, NULL without it. */
+static crm_error_t *get_closed(const char **closed_p, ctl_t *ctl)
+{
+    const char *api = ctl->options[CTL_API];
+
+    *closed_p = !api ? NULL : !strcmp(api, "off") ? "t" : "f";
+    return !api || !strcmp(api, "on") || !strcmp(api, "off") ? NULL
+           : ctl_misuse(ctl, "--api must be on or off");
+}
+
 crm_error_t *ctl_workspace_hold(ctl_t *ctl)
 {
-    const char *id;
+    const char *values[2];
+    crm_error_t *error;
+    PGresult *result;
 
-    CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
-    ctl_audit_object(ctl, NULL, id);
-    return hold(ctl, id);
+    CRM_ERR(get_closed(&values[1], ctl));
+    CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->args[0]));
+    ctl_audit_object(ctl, NULL, values[0]);
+    CRM_ERR(ctl_begin(ctl));
+    error = hold(ctl, values[0]);
+    if (!error && values[1]) {
+        error = ctl_query(&result, ctl, "SELECT crmapi.hold_close($1::uuid,"
+                          " $2::boolean)", 2, values);
+    }
+    CRM_ERR(ctl_end(ctl, error ? error : ctl_audit(ctl)));
+    /* for those who may write without seeing that */
+    return values[1] && *values[1] == 't' ? ctl_events_wait(ctl, values[0])
+           : NULL;
 }
 
 crm_error_t *ctl_workspace_release(ctl_t *ctl)

@@ -10,6 +10,9 @@
 #include "crm_db_private.h"
 #include "crm_text.h"
 
+/* Seconds of a Retry-After while a workspace is held. */
+#define HELD_SECONDS 60
+
 /* Codes by SQLSTATE. The first entry whose CLASS is a prefix applies. */
 static const struct {
     const char *class;
@@ -31,6 +34,7 @@ static const struct {
     {"53", CRM_E_UNAVAILABLE},      /* resources: connections, disk */
     {"55P03", CRM_E_UNAVAILABLE},   /* lock not available */
     {"57", CRM_E_UNAVAILABLE},      /* cancelled, shut down */
+    {"CRM03", CRM_E_UNAVAILABLE},   /* the workspace is held */
 };
 
 /* SQLSTATEs by a part of PostgreSQL's messages. */
@@ -132,5 +136,10 @@ crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
                            state ? " " : "", message);
     error->sqlstate = state ? apr_pstrdup(result_pool, state) : NULL;
     error->outage = is_outage(state);
+    if (crm_error_is(error, "CRM03")) {
+        error->message = "The workspace receives nothing at present";
+        error->log = NULL;
+        error->retry_after = HELD_SECONDS;
+    }
     return error;
 }

@@ -17,9 +17,6 @@
 
 #define NAME_MAX_CHARS 255
 
-/* When a sender shall come again whose workspace is held. */
-#define HELD_SECONDS 60
-
 /* A field of an event. OBJECT is the member of the event's JSON that contains
  * it, NULL for the event itself. A field without a name is not in the JSON.
  * ITEM is its name in crmapi.intake_item. */
@@ -417,13 +414,6 @@ static crm_error_t *store(crm_intake_result_t *results, int *known_p,
         error->code = CRM_E_UNAVAILABLE;
         error->message = crm_code_info(CRM_E_UNAVAILABLE)->message;
         error->retry_after = 1;
-    }
-    else if (crm_error_is(error, "CRM03")) {
-        /* The workspace is held. */
-        error->code = CRM_E_UNAVAILABLE;
-        error->message = "The workspace receives nothing at present";
-        error->log = NULL;
-        error->retry_after = HELD_SECONDS;
     }
     CRM_ERR(error);
     result = all[1];

@@ -151,8 +151,14 @@ void crm_check_ref(apr_array_header_t *checks, const char *ref,
     check->message = crm_ref_rule(ref, pool);
 }
 
+/* Seconds of a Retry-After while the API of a workspace is closed. */
+#define CLOSED_SECONDS 10
+
+/* The column of the first check. */
+#define FIRST_CHECK 6
+
 /* Query the key's state and CHECKS: columns alive, read, write, plan_api,
- * plan_sequences, then one for each check. *CLAIM_P: see
+ * plan_sequences, closed, then one for each check. *CLAIM_P: see
  * crm_idempotency_claim_and(). */
 static crm_error_t *query_checks(PGresult **result_p, PGresult **claim_p,
                                  crm_call_t *call,
@@ -163,7 +169,8 @@ static crm_error_t *query_checks(PGresult **result_p, PGresult **claim_p,
     crm_rest_sql(&sql, call);
     /* aggregates: there is a row, also of no key */
     crm_sql_add(&sql, "SELECT count(*) > 0, bool_or(k.read), bool_or(k.write),"
-                " bool_or(k.plan_api), bool_or(k.plan_sequences)");
+                " bool_or(k.plan_api), bool_or(k.plan_sequences),"
+                " bool_or(k.closed)");
     for (int i = 0; checks && i < checks->nelts; i++) {
         const crm_check_t *check = &APR_ARRAY_IDX(checks, i, crm_check_t);
 
@@ -183,7 +190,16 @@ static int is_true(const PGresult *result, int column)
     return value && *value == 't';
 }
 
-/* Return the 403 that follows from RESULT of query_checks(), or NULL. */
+crm_error_t *crm_rest_closed(const crm_call_t *call)
+{
+    crm_error_t *error = crm_error_create(CRM_E_UNAVAILABLE, "The workspace is"
+                                          " closed at present", call->pool);
+
+    error->retry_after = CLOSED_SECONDS;
+    return error;
+}
+
+/* Return the 403 or 503 that follows from RESULT of query_checks(), or NULL. */
 static crm_error_t *scope_error(crm_call_t *call, const PGresult *result)
 {
     const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
@@ -194,6 +210,9 @@ static crm_error_t *scope_error(crm_call_t *call, const PGresult *result)
     }
     else if (endpoint->write && !is_true(result, 2)) {
         message = "The API key lacks the scope write";
+    }
+    else if (is_true(result, 5)) {
+        return crm_rest_closed(call);
     }
     else if (!is_true(result, 3)) {
         message = "The workspace's plan does not include the API";
@@ -249,7 +268,7 @@ static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
     for (int i = 0; checks && i < checks->nelts; i++) {
         const crm_check_t *check = &APR_ARRAY_IDX(checks, i, crm_check_t);
 
-        if (is_true(result, 5 + i)) {
+        if (is_true(result, FIRST_CHECK + i)) {
             continue;
         }
         if (check->precondition) {

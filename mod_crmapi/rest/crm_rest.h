@@ -67,6 +67,10 @@ void crm_rest_sql(crm_sql_t *sql, const crm_call_t *call);
 void crm_rest_permit(crm_sql_t *sql, const crm_call_t *call,
                      crm_permit_t place);
 
+/* Return the 503 of CALL, in its pool, with a Retry-After: the API of its workspace is
+ * closed while that moves (contract 14.3). */
+crm_error_t *crm_rest_closed(const crm_call_t *call);
+
 /* Return the 404 of CALL that there is no RESOURCE with this WHAT ("id"). It is the
  * same for a row of another workspace (contract 2.1). */
 crm_error_t *crm_rest_no_row(const crm_call_t *call,

@@ -66,7 +66,8 @@ DROP VIEW crmapi.live_key;
 CREATE VIEW crmapi.live_key AS
     SELECT k.workspace_id, k.id AS key_id,
            k.can_read AS read, k.can_write AS write,
-           k.plan_api, k.plan_sequences,
+           k.plan_api AND NOT k.closed AS plan_api,
+           k.plan_sequences AND NOT k.closed AS plan_sequences, k.closed,
            coalesce(k.terms, k.id) AS terms, k.name, k.expires_at
     FROM crmapi.api_key k
     WHERE k.revoked_at IS NULL

@@ -73,7 +73,7 @@ END
 $$;
 
 -- Rights on columns do not travel with a table.
-GRANT SELECT (id, workspace_id, can_read, can_write, plan_api, plan_sequences,
+GRANT SELECT (id, workspace_id, can_read, can_write, plan_api, plan_sequences, closed,
               terms, read_limit, write_limit, networks, revoked_at, expires_at,
               last_used_at), UPDATE (last_used_at)
     ON crmapi.api_key TO crmapi_api;

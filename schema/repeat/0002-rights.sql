@@ -54,7 +54,7 @@ WITH relation (name, api, worker) AS (VALUES
     ('instance', '', 'SELECT'),
     ('job', 'INSERT', 'SELECT, INSERT, UPDATE, DELETE'),
     ('live_key', 'SELECT (workspace_id, key_id, slug, read, write, plan_api,'
-        ' plan_sequences, terms, name, expires_at)', ''),
+        ' plan_sequences, closed, terms, name, expires_at)', ''),
     ('message', 'SELECT', 'SELECT'),
     ('message_html', 'SELECT', 'INSERT'),
     -- each program compares the schema's version with its own
@@ -84,7 +84,8 @@ WITH relation (name, api, worker) AS (VALUES
     ('workspace_hold', 'SELECT (workspace_id)', 'SELECT')),
 citus (name, api, worker) AS (VALUES    -- instead, if the database has them
     ('api_key', 'SELECT (id, workspace_id, name, can_read, can_write, plan_api,'
-        ' plan_sequences, terms, read_limit, write_limit, networks, revoked_at,'
+        ' plan_sequences, closed, terms, read_limit, write_limit, networks,'
+        ' revoked_at,'
         ' expires_at, last_used_at), UPDATE (last_used_at)', ''),
     ('event_home', 'SELECT', 'SELECT'),
     ('live_key', 'SELECT', '')),

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+# 66-move.t: a workspace moves to another database while clients write to it: they get
+# 503 with Retry-After, and nothing that was acknowledged is lost (contract 14.3)
+# plain build only
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Child;
+use CrmTest::Data;
+use CrmTest::Dump;
+use CrmTest::Pages;
+use File::Temp qw(tempdir);
+use Time::HiRes qw(sleep time);
+
+my $WRITERS = 3;
+my $folder = tempdir("crm-move-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+my ($here, $there) = (database(), database());
+my %conf = (conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiReview On\n"
+    . "CrmApiMcp On\nCrmApiIntake On\n");
+my $old = httpd(database => $here, %conf);
+my $new = httpd(database => $there, %conf);
+my $w = workspace($old, twin => 0);
+my $other = workspace($old, twin => 0);
+my $c = $w->client;
+
+# The file that says which server clients use.
+my $switch = "$folder/moved";
+
+# Write until the switch was thrown and a few more were written. Returns the ids that
+# were acknowledged, the statuses of the others, and when the first and the last one
+# was refused.
+sub write_on {
+    my %told = (ids => [], others => {});
+    my $more = 20;
+    while ($more) {
+        my $server = -e $switch ? $new : $old;
+        $more-- if $server == $new;
+        my $r = $server->client(key => $w->key)->post("/api/v1/contacts",
+            { bot_id => $w->agent, notes => "w$$" });
+        if ($r->status == 201) {
+            push @{$told{ids}}, $r->data->{id};
+            next;
+        }
+        $told{others}{$r->status . " " . ($r->header("Retry-After") // "-")
+            . " " . $r->json->{error}{code}}++;
+        $told{first} //= time;
+        $told{last} = time;
+        sleep 0.01;
+    }
+    return \%told;
+}
+
+subtest "closed: 503 with Retry-After, for reads, writes, tools and pages" => sub {
+    my $said = JSON::PP->new->decode($w->ctl("workspace", "hold", $w->id, "--api",
+        "off", "--json"));
+    for my $r ($c->get("/api/v1/contacts"), $c->get("/api/v1/workspace"),
+            $c->get("/api/v1/contacts/" . uuid()),
+            $c->post("/api/v1/contacts", { bot_id => $w->agent }),
+            $c->post("/api/v1/contacts", { bot_id => $w->agent },
+                headers => { "Idempotency-Key" => "k" }),
+            $c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
+                contacts => [{ emails => ["a\@x.example"] }] })) {
+        error_is($r, 503, "service_unavailable", "refused");
+        cmp_ok($r->header("Retry-After") // 0, ">", 0, "with Retry-After");
+    }
+    status_is($old->client->get("/api/v1/contacts"), 401, "no key: as always");
+    status_is($other->client->get("/api/v1/contacts"), 200,
+        "another workspace is served");
+    my $key = $w->ctl("key", "create", "--workspace", $w->id, "--name", "late",
+        "--scopes", "read,write");
+    status_is($old->client(key => (split /\s+/, $key)[0])->get(
+        "/api/v1/contacts"), 503, "so is a key that is made meanwhile")
+        if $key =~ /^svc_/;
+    is(sql($here, "SELECT bool_and(closed) FROM crmapi.api_key
+        WHERE workspace_id = '@{[$w->id]}'"), "t", "every key is closed");
+    $w->ctl("workspace", "hold", $w->id, "--api", "on");
+    status_is($c->get("/api/v1/contacts"), 200, "held, but open");
+    $w->ctl("workspace", "hold", $w->id, "--api", "off");
+    $w->ctl("workspace", "release", $w->id);
+    status_is($c->get("/api/v1/contacts"), 200, "released: open");
+    my ($code, undef, $err) = crmapictl($here, "workspace", "hold", $w->id,
+        "--api", "maybe");
+    is($code, 2, "another word is a wrong command line");
+};
+
+subtest "links of mails answer 503, too" => sub {
+    my $head = sql($here, "SELECT encode('\\x0102'::bytea || uuid_send('"
+        . $w->id . "') || decode(repeat('00', 40), 'hex'), 'hex')");
+    my $ask = "SELECT crmapi.token_signed('\\x$head', crmapi.token_mac('\\x$head'))";
+    is(sql($here, $ask), "t", "a link is good");
+    $w->ctl("workspace", "hold", $w->id, "--api", "off");
+    my (undef, undef, $err) = eval { sql($here, $ask) };
+    like($@, qr/closed/, "closed: it fails, and nothing is written");
+    $w->ctl("workspace", "release", $w->id);
+};
+
+subtest "it moves with writes going on: none that was acknowledged is lost" => sub {
+    my @writers = map { CrmTest::Child->start(\&write_on) } 1 .. $WRITERS;
+    ok(wait_for(sub { sql($here, "SELECT count(*) FROM crmapi.contact") > 30 },
+        60), "clients write");
+    my $began = time;
+    $w->ctl("workspace", "hold", $w->id, "--api", "off", "--reason", "moving");
+    my $closed = time;
+    my $at_close = sql($here, "SELECT count(*) FROM crmapi.contact");
+    $w->ctl("workspace", "dump", $w->id, "--output", "$folder/dump");
+    my $dumped = time;
+    crmapictl_ok($there, "workspace", "restore", "$folder/dump");
+    crmapictl_ok($there, "workspace", "release", $w->id);
+    write_file($switch, "");
+    my @told = map { $_->result } @writers;
+    is(sql($here, "SELECT count(*) FROM crmapi.contact"), $at_close,
+        "nothing is written here after the hold was told");
+    my %there = map { $_->[0] => 1 } sql($there,
+        "SELECT id, 1 FROM crmapi.contact");
+    my @ids = map { @{$_->{ids}} } @told;
+    is_deeply([grep { !$there{$_} } @ids], [], "all of " . @ids
+        . " acknowledged ones are there");
+    my %others;
+    $others{$_}++ for map { keys %{$_->{others}} } @told;
+    is_deeply([grep { !/^503 [1-9]\d* service_unavailable$/ } keys %others], [],
+        "others got 503 with Retry-After");
+    cmp_ok(scalar keys %others, ">", 0, "which some did");
+    my ($longest) = sort { $b <=> $a } map { ($_->{last} // 0)
+        - ($_->{first} // 0) } @told;
+    diag(sprintf "hold %.2f s, dump %.2f s; refused for %.2f s", $closed - $began,
+        $dumped - $closed, $longest);
+};
+
+done_testing;
