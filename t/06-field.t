@@ -74,7 +74,7 @@ my $migration = sprintf "schema/%04d-nickname.sql", $next;
 my %PLACE = (
     table => ["81-specification", change("mod_crmapi/model/contact.c", sub {
         s/(?=^ +\{\.name = "lead_source")/    {.name = "nickname", .type = &crm_type_text,
-     .flags = CRM_F_NULLABLE | CRM_F_CREATE | CRM_F_UPDATE},\n/m })],
+     .flags = CRM_F_OPTIONAL},\n/m })],
     column => ["31-contacts", change($migration, sub {
         $_ = "-- min_module: $version\n-- step: transaction: the column\n"
             . "ALTER TABLE crmapi.contact ADD COLUMN nickname crmapi.line;\n"

@@ -20,7 +20,6 @@
 #define WORKSPACE "0190a6f0-1c2d-7abc-8def-0123456789ac"
 #define AGENT "0190a6f0-1c2d-7abc-8def-0123456789ad"
 
-#define BOTH CRM_F_CREATE | CRM_F_UPDATE
 
 /* Taken by the linker instead of the one of contact.c. */
 static const crm_field_t fields[] = {
@@ -31,21 +30,21 @@ static const crm_field_t fields[] = {
     {.name = "bot_id", .type = &crm_type_ref,
      .flags = CRM_F_REQUIRED | CRM_F_CREATE | CRM_F_FIXED, .ref = "agent"},
     {.name = "first_name", .type = &crm_type_text,
-     .flags = CRM_F_NULLABLE | BOTH},
+     .flags = CRM_F_NULLABLE | CRM_F_WRITABLE},
     {.name = "kept", .type = &crm_type_text,
-     .flags = CRM_F_NULLABLE | CRM_F_HIDDEN | BOTH},
+     .flags = CRM_F_NULLABLE | CRM_F_HIDDEN | CRM_F_WRITABLE},
     {.name = "last_name", .type = &crm_type_text,
-     .flags = CRM_F_NULLABLE | BOTH},
-    {.name = "emails", .type = &crm_type_emails, .flags = BOTH},
-    {.name = "phone_numbers", .type = &crm_type_phones, .flags = BOTH},
+     .flags = CRM_F_NULLABLE | CRM_F_WRITABLE},
+    {.name = "emails", .type = &crm_type_emails, .flags = CRM_F_WRITABLE},
+    {.name = "phone_numbers", .type = &crm_type_phones, .flags = CRM_F_WRITABLE},
     {.name = "asked", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_HIDDEN | CRM_F_ON_REQUEST},
-    {.name = "tags", .type = &crm_type_tags, .flags = BOTH},
+    {.name = "tags", .type = &crm_type_tags, .flags = CRM_F_WRITABLE},
     {.name = "notes", .type = &crm_type_text,
-     .flags = CRM_F_NULLABLE | BOTH},
-    {.name = "custom_fields", .type = &crm_type_object, .flags = BOTH},
+     .flags = CRM_F_NULLABLE | CRM_F_WRITABLE},
+    {.name = "custom_fields", .type = &crm_type_object, .flags = CRM_F_WRITABLE},
     {.name = "external_id", .type = &crm_type_text,
-     .flags = CRM_F_NULLABLE | BOTH},
+     .flags = CRM_F_NULLABLE | CRM_F_WRITABLE},
     {.name = "created_at", .type = &crm_type_time},
     {.name = "updated_at", .type = &crm_type_time},
     {.name = NULL}
