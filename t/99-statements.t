@@ -51,7 +51,7 @@ my @EXCEPTIONS = (
 
     [worker => qr/^across (?:conversation_idle|(?:audit|event|intake|original)_trim)$/,
         qr/SELECT /, $upkeep],
-    [worker => qr/^across usage_trim$/, qr/SELECT /, $upkeep],
+    [worker => qr/^across usage_(?:due|trim)$/, qr/SELECT /, $upkeep],
     [worker => qr/^unbound workspace$/, qr/SELECT w\.id FROM crmapi\.workspace w /,
         $upkeep],
     [worker => qr/^across (?:counter_\w+|idempotency_trim)$/, qr/SELECT /,
@@ -93,7 +93,7 @@ my @EXCEPTIONS = (
 # COPY or a COMMIT runs it is seen here, too, with the names of their variables
 # and transition tables. PostgreSQL's checks of foreign keys are seen in the same
 # way.
-my $nested = qr/\bTG_(?:ARGV|OP)\b|\b(?:NEW|OLD|own|is_held)\.\w|\bFROM\ made\ m\b
+my $nested = qr/\bTG_(?:ARGV|OP)\b|\b(?:NEW|OLD|own|is_(?:closed|held))\.\w|\bFROM\ made\ m\b
     |\bFROM\ ONLY\ "crmapi"/x;
 my @statements = grep { $_->[1] !~ $nested } postgres()->statements,
     CrmTest::Postgres::recorded_statements();
