@@ -118,7 +118,9 @@ subtest "mod_status" => sub {
 
 subtest "errors that httpd itself makes" => sub {
     my $long = "Wert" x 3000;
-    my %lines = (400 => "GET /api/v1/contacts?email=Wert x HTTP/1.1",
+    my %lines = (400 => "GET /api/v1/contacts?email=Wert email= HTTP/1.1",
+        "400, too" => "GET /api/v1/contacts/a email=\@x?page=1 email= HTTP/1.1",
+        "400 again" => "GET /crmapi/review/a email= HTTP/1.1",
         414 => "GET /api/v1/contacts?email=$long HTTP/1.1",
         505 => "GET /api/v1/contacts?email=Wert HTTP/7.1",
         501 => "GET /api/v1/contacts?email=Wert HTTP/1.1\r\nTransfer-Encoding: x");

@@ -107,28 +107,30 @@ static char *put_instead(const char *text, const char *from,
                        instead, rest, NULL);
 }
 
-/* Leave out of the request line of R, which is MOUNT's, what logs must not
- * have. */
+/* Leave out of the request line of R, which is MOUNT's, what logs must not have. A
+ * client may have sent blanks in its path or query, where httpd may have cut the
+ * line. */
 static void hide(request_rec *r, const crmapi_mount_t *mount)
 {
     const char *line = r->the_request;
     const char *path = line ? strchr(line, ' ') : NULL, *query, *end, *from;
-    const char *instead = "-";
 
     if (!path) {
         return;
     }
     path += strspn(path, " ");
-    query = path + strcspn(path, "? ");
-    end = query + strcspn(query, " ");
-    from = find_secret(mount, path, query, crmapi_config(r->server));
-    if (!from && query < end
-        && tells_person(query + 1, (size_t)(end - query - 1))) {
-        from = query;
-        instead = "";
+    end = strrchr(path, ' ');
+    if (!end || strncmp(end, " HTTP/", 6)) {
+        end = path + strlen(path);
     }
+    query = memchr(path, '?', (size_t)(end - path));
+    from = find_secret(mount, path, query ? query : end,
+                       crmapi_config(r->server));
     if (from) {
-        r->the_request = put_instead(line, from, instead, end, r->pool);
+        r->the_request = put_instead(line, from, "-", end, r->pool);
+    }
+    else if (query && tells_person(query + 1, (size_t)(end - query - 1))) {
+        r->the_request = put_instead(line, query, "", end, r->pool);
     }
 }
 
