@@ -520,17 +520,18 @@ CREATE INDEX contact_member_keys ON crmapi.contact_member USING gin (keys)
 -- locked already. A trigger function.
 CREATE FUNCTION crmapi.contact_members() RETURNS trigger
     LANGUAGE plpgsql AS $$
+DECLARE
+    made crmapi.contact_member.keys%TYPE;
 BEGIN
     IF NEW.custom_fields = OLD.custom_fields THEN
         RETURN NULL;
     END IF;
-    UPDATE crmapi.contact_member m
-    SET keys = crmapi.field_keys(NEW.workspace_id, NEW.custom_fields)
+    made := crmapi.field_keys(NEW.workspace_id, NEW.custom_fields);
+    UPDATE crmapi.contact_member m SET keys = made
     WHERE m.workspace_id = NEW.workspace_id AND m.id = NEW.id;
     IF NOT FOUND THEN
         INSERT INTO crmapi.contact_member (workspace_id, id, keys)
-        VALUES (NEW.workspace_id, NEW.id,
-                crmapi.field_keys(NEW.workspace_id, NEW.custom_fields));
+        VALUES (NEW.workspace_id, NEW.id, made);
     END IF;
     RETURN NULL;
 END
