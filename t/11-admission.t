@@ -24,13 +24,6 @@ END
 # All requests on one connection: each is counted before the next one is read.
 my $client = $httpd->client;
 
-# How many requests were at the database so far.
-sub at_database {
-    my ($count) = $client->get("/server-status?auto")->body
-        =~ /^CrmApiDatabaseRequests: (\d+)/m;
-    return $count;
-}
-
 # A key that nobody has.
 my $keys = 0;
 sub stranger { return sprintf "svc_live_%030d", ++$keys }
@@ -59,7 +52,7 @@ subtest "2.3 429, and 404 and 405 of what does not exist, need no database"
     my $key = $w->make_key("read,write");
     my $ask = sub { ask($key, "192.0.2.1", @_) };
     status_is($ask->("/api/v1/agents"), 200, "the key becomes known");
-    my $before = at_database();
+    my $before = $client->at_database;
     error_is($ask->("/api/v1/none"), 404, "not_found", "no such path");
     error_is($client->request("PUT", "/api/v1/contacts", headers => {
         Authorization => "Bearer $key" }, json => {}), 405,
@@ -67,7 +60,7 @@ subtest "2.3 429, and 404 and 405 of what does not exist, need no database"
     status_is($ask->("/api/v1/agents"), 200, "the last one of the budget");
     error_is($ask->("/api/v1/agents"), 429, "rate_limited", "one too many")
         for 1 .. 5;
-    is(at_database() - $before, 1, "the database saw the 200 only");
+    is($client->at_database - $before, 1, "the database saw the 200 only");
     status_is($ask->("/api/v1/none"), 429, "the budget goes before the path");
 };
 
@@ -76,13 +69,13 @@ subtest "2.4 an address may have so many unknown keys looked up" => sub {
     my $known = $w->make_key("read");
     my $fresh = $w->make_key("read");
     status_is(ask($known, "192.0.2.2"), 200, "a key that becomes known");
-    my $before = at_database();
+    my $before = $client->at_database;
     for my $n (1 .. $LIMIT) {
         error_is(ask(stranger(), "192.0.2.2"), 401, "unauthorized",
             "look-up $n of $LIMIT");
     }
     too_many_look_ups(ask(stranger(), "192.0.2.2"), "one more") for 1 .. 5;
-    is(at_database() - $before, $LIMIT,
+    is($client->at_database - $before, $LIMIT,
         "the database saw no look-up beyond the limit");
     status_is(ask($fresh, "192.0.2.2"), 200, "a good key, not yet known, is"
         . " never refused by this");

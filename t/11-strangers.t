@@ -49,13 +49,6 @@ $w->import_objects([
     { object => "form", id => $form, bot_id => $bot, name => "Contact",
         standard_fields => {}, custom_fields => {}, survey_questions => {} }]);
 
-# How many requests were at the database so far.
-sub at_database {
-    my ($count) = $client->get("/server-status?auto")->body
-        =~ /^CrmApiDatabaseRequests: (\d+)/m;
-    return $count;
-}
-
 my $addresses = 0;
 sub address { return "192.0.2." . ++$addresses }
 
@@ -63,11 +56,11 @@ sub address { return "192.0.2." . ++$addresses }
 # the database; and the last answer.
 sub asked {
     my ($method, $path, %arg) = @_;
-    my $before = at_database();
+    my $before = $client->at_database;
     my $last;
     $arg{headers} = { "X-Client" => address(), %{$arg{headers} || {}} };
     $last = $client->request($method, $path, %arg) for 1 .. $ASKED;
-    return (at_database() - $before, $last);
+    return ($client->at_database - $before, $last);
 }
 
 # The visitor's token of a new chat.

@@ -256,6 +256,14 @@ sub raw {
     return $response;
 }
 
+# How many requests were at the database of a server that has /server-status.
+sub at_database {
+    my ($self) = @_;
+    my ($count) = $self->get("/server-status?auto")->body
+        =~ /^CrmApiDatabaseRequests: (\d+)/m;
+    return $count;
+}
+
 sub get { my ($self, $path, %arg) = @_; $self->request("GET", $path, %arg) }
 sub head { my ($self, $path, %arg) = @_; $self->request("HEAD", $path, %arg) }
 sub options {
