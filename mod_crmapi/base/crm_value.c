@@ -63,7 +63,7 @@ static int is_blank(UChar32 c)
 /* Return whether a link could go on with C after LAST, which follows BEFORE. */
 static int is_link(UChar32 before, UChar32 last, UChar32 c)
 {
-    return (IS(last, dots) && u_isalpha(c))
+    return (IS(last, dots) && u_isUAlphabetic(c))
            || (IS(last, colons) && (u_isalpha(before) || IS(c, slashes)))
            || (IS(last, slashes) && IS(c, slashes));
 }
@@ -94,7 +94,8 @@ static const char *make_line(const char *text, int part, apr_pool_t *pool)
             crm_buf_putc(&out, ' ');
         }
         crm_buf_add(&out, text + start, (apr_size_t)(next - start));
-        if (c != 0x200c && c != 0x200d) { /* joiners, which names have */
+        /* names have joiners, and symbols have variation selectors */
+        if (!u_hasBinaryProperty(c, UCHAR_DEFAULT_IGNORABLE_CODE_POINT)) {
             before = blank ? 0 : last;
             last = c;
         }
