@@ -47,6 +47,8 @@ my @PARSERS = (
         "-----Original Message-----\r\n", "From: a\r\n", " ", "a", "a ",
         "\t\r\n", "________________________________\r\n", "Am 1. schrieb A:\r\n",
         "\xc3", "\xe2\x80\xa8", "wrote:\r\n", "\r", "a\@b ", "http://a "],
+    [mail => "the end of a text", "From: a\@b.c\r\n\r\nx", "", 4096,
+        "\r\n", " \r\n", "\t", "\xc2\xa0\r\n", ">\r\n", "\xc2\xa0"],
     [mail => "flowed", "From: a\@b.c\r\nContent-Type: text/plain; format=flowed;"
         . " delsp=yes\r\n\r\n", "\r\n", 4096, "a \r\n", ">> a \r\n", " \r\n",
         "-- \r\n", ">"],

@@ -20,6 +20,9 @@
 
 #define BOUNDARY_CHARS 70       /* RFC 2046, 5.1.1; many have more */
 
+/* Bytes behind a header in which a boundary is looked for. */
+#define USED_BYTES (64 * 1024)
+
 /* The mail. MADE is BYTES once it was changed. */
 typedef struct repair_t {
     const char *bytes, *end;
@@ -223,14 +226,14 @@ static void join_heads(repair_t *repair)
 /* ---- Content-Types ------------------------------------------------------- */
 
 /* Return whether the field from LINE to NEXT, a Content-Type, is a multipart
- * whose boundary is used. */
+ * whose boundary is used soon. */
 static int is_used(const repair_t *repair, const char *line, const char *next)
 {
     static const char word[] = "boundary=";
     const char *value = apr_pstrmemdup(repair->pool, line,
                                        (apr_size_t)(next - line));
     const char *at = strcasestr(value, word);
-    apr_size_t len;
+    apr_size_t len, left = (apr_size_t)(repair->end - next);
     char *delimiter;
 
     if (!at || !strcasestr(value, "multipart/")) {
@@ -243,8 +246,8 @@ static int is_used(const repair_t *repair, const char *line, const char *next)
     }
     delimiter = apr_pstrcat(repair->pool, "\n--",
                             apr_pstrmemdup(repair->pool, at, len), NULL);
-    return memmem(next, (size_t)(repair->end - next), delimiter, len + 3)
-           != NULL;
+    return memmem(next, left < USED_BYTES ? left : USED_BYTES, delimiter,
+                  len + 3) != NULL;
 }
 
 /* Of the Content-Types in the header from LINE to END leave one. Return whether

@@ -287,6 +287,11 @@ static void add_many(crm_buf_t *buf, const char *unit, int count)
     }
 }
 
+/* A header with several types, and a boundary that is not used. */
+#define TYPE "Content-Type: multipart/mixed; boundary=" HYPHENS HYPHENS "\n"
+#define HYPHENS "----------------------------------------------------------------"
+#define TYPES "--\n" TYPE TYPE TYPE TYPE TYPE TYPE TYPE TYPE "\n"
+
 /* Mails that took minutes: BEFORE, COUNT times FIRST, then THEN up to BYTES. */
 static const struct {
     const char *name, *before, *first;
@@ -309,6 +314,11 @@ static const struct {
     {"mails in parts", "Content-Type: multipart/digest; boundary=b\n\n", "",
      0, "--b\n\nSubject: =?a?q? =?a?q? =?a?q?\n\nx\n", 25000000},
     {"fields", "", "X#: y\n", 500000, "Subject: x\n", 25000000},
+    {"blank lines at the end", "\nx", "", 0, "\n", 25000000},
+    {"lines with blanks at the end", "\nx", "", 0, " \n", 25000000},
+    {"several types", "", TYPES, 20,
+     "\n------------------------------------------------------------",
+     25000000},
     {"words that do not end", "Subject: ", "", 0, "=?utf-8?Q? ", 25000000},
     {"addresses", "To: ", "a#@b.example, ", 500000, NULL, 0},
     {"groups", "To: ", "", 0, "g:", 25000000},
