@@ -43,7 +43,7 @@ for my $path (sort keys %$paths) {
     push @queries, map { "sort_by=$_" } @{$takes{sort_by}{enum} || []};
     push @queries, map { "sort_order=$_" } @{$takes{sort_order}{enum} || []};
     push @queries, "bot_id=" . $w->agent if $takes{bot_id};
-    push @queries, map { "$_=true" } grep { ($takes{$_}{type} // "") eq "boolean" }
+    push @queries, map { "$_=true" } grep { ref $takes{$_}{type} }
         sort keys %takes;
     push @reads, map { my $query = join "&", grep { length } @required, $_;
         $at . ($query ne "" ? "?$query" : "") } @queries;

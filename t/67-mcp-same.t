@@ -23,7 +23,8 @@ my %tools = $mcp->tools;
 my @operations;
 
 for my $path (sort keys %{$document->{paths}}) {
-    for my $method (sort keys %{$document->{paths}{$path}}) {
+    for my $method (grep { $_ ne "head" } sort keys
+            %{$document->{paths}{$path}}) {
         my $operation = $document->{paths}{$path}{$method};
         next unless ref $operation eq "HASH" && $operation->{operationId};
         # pages and files are no tools

@@ -19,7 +19,8 @@ my @operations;
 
 for my $path (sort keys %{$document->{paths}}) {
     next if $path eq "/api/v1/openapi.json";
-    for my $method (sort keys %{$document->{paths}{$path}}) {
+    for my $method (grep { $_ ne "head" } sort keys
+            %{$document->{paths}{$path}}) {
         push @operations, { %{$document->{paths}{$path}{$method}},
             method => uc $method, path => $path };
     }

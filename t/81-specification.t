@@ -57,6 +57,9 @@ for my $operation (sort keys %CrmTest::Spec::PARAMETERS) {
 }
 my @paths = map { my $path = $_; map { uc($_) . " $path" }
     keys %{$document->{paths}{$path}} } keys %{$document->{paths}};
+is_deeply([sort map { /^HEAD (.*)/ ? $1 : () } @paths],
+    [sort map { /^GET (.*)/ ? $1 : () } @paths], "5.1 HEAD wherever GET is");
+@paths = grep { !/^HEAD/ } @paths;
 is_deeply([sort @paths], [sort "GET /api/v1/openapi.json",
     map { s{ }{ /api/v1}r } keys %CrmTest::Spec::PARAMETERS],
     "there is no other operation");

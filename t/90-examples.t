@@ -98,8 +98,8 @@ sub echoed {
 }
 
 my @operations = map { my $path = $_; map { { %{$document->{paths}{$path}{$_}},
-    method => uc $_, path => $path } } keys %{$document->{paths}{$path}} }
-    keys %{$document->{paths}};
+    method => uc $_, path => $path } } grep { $_ ne "head" }
+    keys %{$document->{paths}{$path}} } keys %{$document->{paths}};
 my %order = (GET => 1, POST => 2, PATCH => 3, DELETE => 4);
 
 for my $operation (sort { $order{$a->{method}} <=> $order{$b->{method}}

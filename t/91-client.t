@@ -125,7 +125,7 @@ my %harmful = (
         [qr/(\n        Company: \{.*?\n            name: string)/s, " | null"],
     "a new value of a field of an answer" =>
         [qr/(\n        Step: \{.*?channel: "email")/s, " | \"fax\""],
-    "a parameter is gone" => [qr/(\n    listAgents: .*?)is_agent\?: boolean;/s,
+    "a parameter is gone" => [qr/(\n    listAgents: .*?)is_agent\?: boolean[^;]*;/s,
         ""],
     "a parameter has fewer values" =>
         [qr/(\n    listAgents: .*?agent_type\?: "internal") \| "external"/s,
@@ -200,7 +200,7 @@ $worker->stop;
 subtest "13.6 the programs have used every operation" => sub {
     my $paths = $document->json->{paths};
     my %there = map { my $path = $_; map { (uc($_) . " $path" => 1) }
-        keys %{$paths->{$path}} } keys %$paths;
+        grep { $_ ne "head" } keys %{$paths->{$path}} } keys %$paths;
     my %used = map { m{" 2\d\d .* (\w+) (/\S+) \S+$}
         ? ("$1 /api/v1$2" => 1) : () } split /\n/, $httpd->access_log;
     is_deeply([sort keys %used], [sort keys %there], "each with success");

@@ -123,19 +123,21 @@ typedef struct copy_t {
 
 static json_object *copy_schema(copy_t *copy, json_object *node);
 
-/* Return a copy of TYPE, the value of "type". */
+/* Return a copy of TYPE, the value of "type". A boolean of a query may be a text,
+ * too, which a model need not know. */
 static json_object *copy_type(const copy_t *copy, json_object *type)
 {
-    json_object *first;
+    const char *first, *second;
 
-    if (!copy->no_null || !json_object_is_type(type, json_type_array)
+    if (!json_object_is_type(type, json_type_array)
         || json_object_array_length(type) != 2) {
         return json_object_get(type);
     }
-    first = json_object_array_get_idx(type, 0);
-    return json_object_get(strcmp(json_object_get_string(
-                                      json_object_array_get_idx(type, 1)),
-                                  "null") ? type : first);
+    first = json_object_get_string(json_object_array_get_idx(type, 0));
+    second = json_object_get_string(json_object_array_get_idx(type, 1));
+    return json_object_get((copy->no_null && !strcmp(second, "null"))
+                           || !strcmp(first, "boolean")
+                           ? json_object_array_get_idx(type, 0) : type);
 }
 
 /* Items with more members than this are those that another tool makes. */

@@ -170,11 +170,14 @@ static const char *uuid_parse_query(const char **bind_p,
     return NULL;
 }
 
+/* A filter takes any text. */
 static void uuid_schema(crm_buf_t *buf, const crm_field_t *field,
                         crm_side_t side)
 {
     crm_type_schema(buf, "string", field, side);
-    crm_buf_puts(buf, ",\"format\":\"uuid\"");
+    if (side != CRM_SIDE_QUERY) {
+        crm_buf_puts(buf, ",\"format\":\"uuid\"");
+    }
 }
 
 const crm_type_t crm_type_uuid = {
@@ -431,10 +434,17 @@ static void boolean_write(crm_buf_t *buf, const char *text, apr_size_t len)
     crm_buf_puts(buf, *text == 't' ? "true" : "false");
 }
 
+/* A filter takes more than JSON's booleans (contract 7.3). */
 static void boolean_schema(crm_buf_t *buf, const crm_field_t *field,
                            crm_side_t side)
 {
-    crm_type_schema(buf, "boolean", field, side);
+    if (side == CRM_SIDE_QUERY) {
+        crm_buf_puts(buf, "\"type\":[\"boolean\",\"string\"],\"pattern\":"
+                     "\"^(?:[Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee]|[01])$\"");
+    }
+    else {
+        crm_type_schema(buf, "boolean", field, side);
+    }
 }
 
 const crm_type_t crm_type_boolean = {

@@ -234,6 +234,10 @@ static const char *tags_parse_query(const char **bind_p,
     return NULL;
 }
 
+/* TAG_MAX characters, without the blanks around them, as ECMA 262 has them in
+ * JSON; its \s lacks U+0085. */
+#define TAG_PATTERN "^[\\\\s\\\\u0085]*[\\\\s\\\\S]{0,100}[\\\\s\\\\u0085]*$"
+
 static void strings_schema(crm_buf_t *buf, const crm_field_t *field,
                            crm_side_t side)
 {
@@ -246,7 +250,7 @@ static void strings_schema(crm_buf_t *buf, const crm_field_t *field,
     crm_type_schema(buf, "array", field, side);
     crm_buf_puts(buf, side == CRM_SIDE_INPUT && is_tag
                  ? ",\"maxItems\":100,\"items\":{\"type\":\"string\","
-                   "\"maxLength\":100}"
+                   "\"examples\":[\"vip\"],\"pattern\":\"" TAG_PATTERN "\"}"
                  : ",\"items\":{\"type\":\"string\"}");
 }
 

@@ -80,15 +80,16 @@ typedef void add_operation_t(crm_buf_t *buf, const char *method,
                              const char *path, json_object *operation);
 
 /* Call ADD for the operations of ITEM, the member PATH of the document's paths or
- * webhooks, that have TAG. */
+ * webhooks, that have TAG, but not for HEAD, which is there wherever GET is. */
 static void each_of_path(crm_buf_t *buf, const char *tag, const char *path,
                          json_object *item, add_operation_t *add)
 {
     json_object_object_foreach(item, method, operation) {
         json_object *tags = crm_docs_at(operation, "tags");
 
-        if (!strcmp(tag, json_object_get_string(
-                        json_object_array_get_idx(tags, 0)))) {
+        if (strcmp(method, "head")
+            && !strcmp(tag, json_object_get_string(
+                           json_object_array_get_idx(tags, 0)))) {
             add(buf, method, path, operation);
         }
     }

@@ -371,9 +371,9 @@ static const char file_headers[] =
     "'Content-Range':{'description':'of 206: the part, and the size of the"
     " file','schema':{'type':'string'}},";
 
-/* Add the successful response with STATUS. */
+/* Add the successful response with STATUS; that to HEAD has no body. */
 static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint,
-                        int status)
+                        int status, int head)
 {
     const crm_operation_t *operation = endpoint->operation;
 
@@ -399,11 +399,15 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint,
                        i ? "," : "", headers[i], headers[i]);
     }
     add(buf, "}");
+    if (head || status == 204) {
+        add(buf, "}");
+        return;
+    }
     if (operation->file) {
         crm_buf_printf(buf, ",\"content\":{\"%s\":{}}",
                        operation->file->media_type);
     }
-    else if (status != 204) {
+    else {
         add(buf, ",'content':{'application/json':{'schema':");
         add_answer_schema(buf, endpoint);
         add(buf, "}}");
@@ -471,20 +475,21 @@ static int answers(const crm_endpoint_t *endpoint, int status)
     }
 }
 
-static void add_responses(crm_buf_t *buf, const crm_endpoint_t *endpoint)
+static void add_responses(crm_buf_t *buf, const crm_endpoint_t *endpoint,
+                          int head)
 {
     static const int statuses[] = {304, 400, 401, 403, 404, 409, 410, 412,
                                    413, 415, 416, 422, 429, 500, 503};
 
     add(buf, ",'responses':{");
-    add_success(buf, endpoint, crm_kind_of(endpoint->operation)->status);
+    add_success(buf, endpoint, crm_kind_of(endpoint->operation)->status, head);
     if (endpoint->operation->file) {
         add(buf, ",");
-        add_success(buf, endpoint, 206);
+        add_success(buf, endpoint, 206, head);
     }
     if (is_listed(endpoint->operation, 200)) {
         add(buf, ",");
-        add_success(buf, endpoint, 200);
+        add_success(buf, endpoint, 200, head);
     }
     for (size_t i = 0; i < CRM_NELTS(statuses); i++) {
         if (answers(endpoint, statuses[i])) {
@@ -496,19 +501,13 @@ static void add_responses(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     add(buf, ",'default':{'$ref':'#/components/responses/default'}}");
 }
 
-static void add_operation(crm_buf_t *buf, const crm_endpoint_t *endpoint)
+/* Add what ENDPOINT's operation is called and what it does. */
+static void add_names(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 {
     const crm_operation_t *operation = endpoint->operation;
-    char method[8];
-    size_t i;
 
-    for (i = 0; operation->method[i] && i < sizeof(method) - 1; i++) {
-        method[i] = (char)(operation->method[i] | 0x20);
-    }
-    method[i] = '\0';
-    crm_buf_printf(buf, "\"%s\":{\"operationId\":\"%s\",\"tags\":[\"%s\"],"
-                   "\"summary\":", method, operation->id,
-                   endpoint->resource->tag);
+    crm_buf_printf(buf, "\"operationId\":\"%s\",\"tags\":[\"%s\"],"
+                   "\"summary\":", operation->id, endpoint->resource->tag);
     add_string(buf, operation->summary);
     if (endpoint->deprecation) {
         add(buf, ",'deprecated':true,'description':");
@@ -518,9 +517,41 @@ static void add_operation(crm_buf_t *buf, const crm_endpoint_t *endpoint)
         add(buf, ",'description':");
         add_string(buf, operation->doc);
     }
+}
+
+static void add_operation(crm_buf_t *buf, const crm_endpoint_t *endpoint)
+{
+    const char *name = endpoint->operation->method;
+
+    add(buf, "'");
+    for (; *name; name++) {
+        crm_buf_putc(buf, (char)(*name | 0x20));
+    }
+    add(buf, "':{");
+    add_names(buf, endpoint);
     add_parameters(buf, endpoint);
     add_body(buf, endpoint);
-    add_responses(buf, endpoint);
+    add_responses(buf, endpoint, 0);
+    add(buf, "}");
+}
+
+/* Add HEAD, which works wherever GET does (contract 5.1), for ENDPOINT's
+ * operation if that is a GET. Its id is that of the GET after "head". */
+static void add_head(crm_buf_t *buf, const crm_endpoint_t *endpoint)
+{
+    const crm_operation_t *operation = endpoint->operation;
+
+    if (strcmp(operation->method, "GET")) {
+        return;
+    }
+    crm_buf_printf(buf, ",\"head\":{\"operationId\":\"head%c%s\","
+                   "\"tags\":[\"%s\"],", operation->id[0] & ~0x20,
+                   operation->id + 1, endpoint->resource->tag);
+    add(buf, "'summary':'The same without the body','description':"
+        "'Status and headers of the GET.'");
+    add(buf, endpoint->deprecation ? ",'deprecated':true" : "");
+    add_parameters(buf, endpoint);
+    add_responses(buf, endpoint, 1);
     add(buf, "}");
 }
 
@@ -575,6 +606,7 @@ static crm_error_t *add_path(json_object *into, const crm_path_t *path,
     for (int i = 0; path->routes[i]; i++) {
         add(&buf, i ? "," : "");
         add_operation(&buf, path->routes[i]->data);
+        add_head(&buf, path->routes[i]->data);
     }
     add(&buf, "}}}");
     return crm_openapi_merge(into, buf.data, buf.len, pool);

@@ -21,7 +21,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetOpenapi"];
         patch?: never;
         trace?: never;
     };
@@ -41,7 +45,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetWorkspace"];
         patch?: never;
         trace?: never;
     };
@@ -61,7 +69,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListAgents"];
         patch?: never;
         trace?: never;
     };
@@ -81,7 +93,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetAgent"];
         patch?: never;
         trace?: never;
     };
@@ -101,7 +117,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListPipelines"];
         patch?: never;
         trace?: never;
     };
@@ -121,7 +141,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListPipelineStages"];
         patch?: never;
         trace?: never;
     };
@@ -145,7 +169,11 @@ export interface paths {
         post: operations["createCompany"];
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListCompanies"];
         patch?: never;
         trace?: never;
     };
@@ -189,7 +217,11 @@ export interface paths {
          */
         delete: operations["deleteCompany"];
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetCompany"];
         /**
          * Change a company
          * @description Changes what is sent. As application/merge-patch+json it merges custom_fields instead of replacing them.
@@ -217,7 +249,11 @@ export interface paths {
         post: operations["createContact"];
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListContacts"];
         patch?: never;
         trace?: never;
     };
@@ -237,7 +273,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headFindContactByEmail"];
         patch?: never;
         trace?: never;
     };
@@ -281,7 +321,11 @@ export interface paths {
          */
         delete: operations["deleteContact"];
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetContact"];
         /**
          * Change a contact
          * @description Changes what is sent; null clears. As application/merge-patch+json it merges custom_fields instead of replacing them.
@@ -349,7 +393,11 @@ export interface paths {
         post: operations["createPipelineCard"];
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListPipelineCards"];
         patch?: never;
         trace?: never;
     };
@@ -373,7 +421,11 @@ export interface paths {
          */
         delete: operations["deletePipelineCard"];
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetPipelineCard"];
         /**
          * Change, move or archive a card
          * @description Another pipeline_stage_id moves it to the end of that stage. archived_at archives it, null brings it back.
@@ -401,7 +453,11 @@ export interface paths {
         post: operations["createActivity"];
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListActivities"];
         patch?: never;
         trace?: never;
     };
@@ -421,7 +477,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListContactActivities"];
         patch?: never;
         trace?: never;
     };
@@ -441,7 +501,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListCompanyActivities"];
         patch?: never;
         trace?: never;
     };
@@ -465,7 +529,11 @@ export interface paths {
          */
         delete: operations["deleteActivity"];
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetActivity"];
         /**
          * Change an activity
          * @description Completes a task by completed_at, or opens it again by null. Contact, company and type stay.
@@ -489,7 +557,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListConversations"];
         patch?: never;
         trace?: never;
     };
@@ -509,7 +581,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListContactConversations"];
         patch?: never;
         trace?: never;
     };
@@ -533,7 +609,11 @@ export interface paths {
          */
         delete: operations["deleteConversation"];
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetConversation"];
         /**
          * Change a conversation's inbox state
          * @description Notes, assignment, archive, takeover and whether it is active. Nothing is sent to the participant.
@@ -561,7 +641,11 @@ export interface paths {
         post: operations["createMessage"];
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListMessages"];
         patch?: never;
         trace?: never;
     };
@@ -581,7 +665,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListAllMessages"];
         patch?: never;
         trace?: never;
     };
@@ -601,7 +689,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetMessage"];
         patch?: never;
         trace?: never;
     };
@@ -621,7 +713,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetOriginal"];
         patch?: never;
         trace?: never;
     };
@@ -641,7 +737,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetAttachment"];
         patch?: never;
         trace?: never;
     };
@@ -661,7 +761,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListForms"];
         patch?: never;
         trace?: never;
     };
@@ -681,7 +785,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetForm"];
         patch?: never;
         trace?: never;
     };
@@ -701,7 +809,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListSubmissions"];
         patch?: never;
         trace?: never;
     };
@@ -721,7 +833,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListAllSubmissions"];
         patch?: never;
         trace?: never;
     };
@@ -741,7 +857,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetSubmission"];
         patch?: never;
         trace?: never;
     };
@@ -761,7 +881,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListSequenceTemplates"];
         patch?: never;
         trace?: never;
     };
@@ -781,7 +905,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetSequenceTemplate"];
         patch?: never;
         trace?: never;
     };
@@ -805,7 +933,11 @@ export interface paths {
         post: operations["addSuppression"];
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListSuppressions"];
         patch?: never;
         trace?: never;
     };
@@ -829,7 +961,11 @@ export interface paths {
          */
         delete: operations["deleteSuppression"];
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetSuppression"];
         patch?: never;
         trace?: never;
     };
@@ -869,7 +1005,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListEnrollments"];
         patch?: never;
         trace?: never;
     };
@@ -889,7 +1029,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headGetEnrollment"];
         patch?: never;
         trace?: never;
     };
@@ -949,7 +1093,11 @@ export interface paths {
         post?: never;
         delete?: never;
         options?: never;
-        head?: never;
+        /**
+         * The same without the body
+         * @description Status and headers of the GET.
+         */
+        head: operations["headListEvents"];
         patch?: never;
         trace?: never;
     };
@@ -1613,8 +1761,11 @@ export interface components {
             contact_id?: string | null;
             /** @description At least one e-mail or phone number, unless there is a contact_id */
             contact?: {
-                emails?: components["schemas"]["EmailAddress"][] | null;
-                phone_numbers?: components["schemas"]["E164Number"][] | null;
+                emails?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
+                phone_numbers?: (components["schemas"]["E164Number"] | {
+                    phone_number: components["schemas"]["E164Number"];
+                    is_primary?: boolean | null;
+                })[] | null;
                 first_name?: string | null;
                 last_name?: string | null;
                 company?: string | null;
@@ -1625,7 +1776,7 @@ export interface components {
                     [key: string]: unknown;
                 } | null;
                 tags?: string[] | null;
-            };
+            } | null;
             /** @description true skips human review; false if absent */
             auto_approve?: boolean | null;
             idempotency_key?: string | null;
@@ -3011,6 +3162,26 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headGetOpenapi: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            405: components["responses"]["default"];
+            default: components["responses"]["default"];
+        };
+    };
     getWorkspace: {
         parameters: {
             query?: never;
@@ -3056,6 +3227,47 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headGetWorkspace: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     listAgents: {
         parameters: {
             query?: {
@@ -3067,9 +3279,9 @@ export interface operations {
                 /** @example sales */
                 slug?: string;
                 /** @example true */
-                is_agent?: boolean;
+                is_agent?: boolean | string;
                 /** @example true */
-                enabled?: boolean;
+                enabled?: boolean | string;
                 /**
                  * @description exact: internal does not list both
                  * @example internal
@@ -3129,6 +3341,74 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListAgents: {
+        parameters: {
+            query?: {
+                /**
+                 * @description substring of name, slug or summary
+                 * @example ada
+                 */
+                search?: string;
+                /** @example sales */
+                slug?: string;
+                /** @example true */
+                is_agent?: boolean | string;
+                /** @example true */
+                enabled?: boolean | string;
+                /**
+                 * @description exact: internal does not list both
+                 * @example internal
+                 */
+                agent_type?: "internal" | "external" | "both";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     getAgent: {
         parameters: {
             query?: never;
@@ -3173,6 +3453,58 @@ export interface operations {
                         data: components["schemas"]["Agent"];
                     };
                 };
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headGetAgent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             304: components["responses"]["304"];
             401: components["responses"]["401"];
@@ -3247,6 +3579,63 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListPipelines: {
+        parameters: {
+            query?: {
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                bot_id?: string;
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     listPipelineStages: {
         parameters: {
             query?: never;
@@ -3285,6 +3674,51 @@ export interface operations {
                         data: components["schemas"]["PipelineStage"][];
                     };
                 };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headListPipelineStages: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             401: components["responses"]["401"];
             403: components["responses"]["403"];
@@ -3484,6 +3918,120 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListCompanies: {
+        parameters: {
+            query?: {
+                /**
+                 * @description substring of name, domain or industry
+                 * @example ada
+                 */
+                search?: string;
+                /**
+                 * @description comma-separated; rows that have any of them
+                 * @example vip
+                 */
+                tags?: string;
+                /**
+                 * @description any (default) or all of the tags
+                 * @example any
+                 */
+                tags_match?: "any" | "all";
+                /**
+                 * @description exact
+                 * @example Retail
+                 */
+                industry?: string;
+                /**
+                 * @description exact, without case
+                 * @example example.com
+                 */
+                domain?: string;
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                bot_id?: string;
+                /**
+                 * @description exact
+                 * @example shop-1001
+                 */
+                external_id?: string;
+                /**
+                 * @description rows whose custom field NAME is this text, number, boolean or null. NAME stands for a name of at most 100 characters, whatever they are; up to 10 different ones may be sent
+                 * @example pro
+                 */
+                "custom_fields.NAME"?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_before?: string;
+                /**
+                 * @description comma-separated, up to 100; others are left out (extension)
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                ids?: string;
+                /** @example created_at */
+                sort?: "created_at" | "updated_at";
+                /**
+                 * @description by default desc for created_at, asc for updated_at
+                 * @example asc
+                 */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     upsertCompanies: {
         parameters: {
             query?: never;
@@ -3674,6 +4222,58 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headGetCompany: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     updateCompany: {
         parameters: {
             query?: never;
@@ -3807,7 +4407,7 @@ export interface operations {
                  * @description whether the contact has a company_id
                  * @example true
                  */
-                has_company?: boolean;
+                has_company?: boolean | string;
                 /**
                  * @description exact
                  * @example customer
@@ -3819,7 +4419,7 @@ export interface operations {
                  */
                 email?: string;
                 /**
-                 * @description contacts that have this number, in any spelling that has the same E.164 form
+                 * @description contacts that have this number, in any spelling that has the same E.164 form; without + only the same text
                  * @example +4930901820
                  */
                 phone?: string;
@@ -3983,6 +4583,149 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListContacts: {
+        parameters: {
+            query?: {
+                /**
+                 * @description substring of name, e-mail, phone number or company
+                 * @example ada
+                 */
+                search?: string;
+                /**
+                 * @description comma-separated; rows that have any of them
+                 * @example vip
+                 */
+                tags?: string;
+                /**
+                 * @description any (default) or all of the tags
+                 * @example any
+                 */
+                tags_match?: "any" | "all";
+                /** @example fair */
+                lead_source?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                pipeline_stage_id?: string;
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                bot_id?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_before?: string;
+                /**
+                 * @description only contacts of this company
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                company_id?: string;
+                /**
+                 * @description whether the contact has a company_id
+                 * @example true
+                 */
+                has_company?: boolean | string;
+                /**
+                 * @description exact
+                 * @example customer
+                 */
+                contact_type?: string;
+                /**
+                 * @description contacts that have this address, without case, whether it is the primary one or not
+                 * @example ada@example.com
+                 */
+                email?: string;
+                /**
+                 * @description contacts that have this number, in any spelling that has the same E.164 form; without + only the same text
+                 * @example +4930901820
+                 */
+                phone?: string;
+                /**
+                 * @description exact
+                 * @example shop-1001
+                 */
+                external_id?: string;
+                /**
+                 * @description rows whose custom field NAME is this text, number, boolean or null. NAME stands for a name of at most 100 characters, whatever they are; up to 10 different ones may be sent
+                 * @example pro
+                 */
+                "custom_fields.NAME"?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_before?: string;
+                /**
+                 * @description comma-separated, up to 100; others are left out (extension)
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                ids?: string;
+                /** @example created_at */
+                sort?: "created_at" | "updated_at";
+                /**
+                 * @description by default desc for created_at, asc for updated_at
+                 * @example asc
+                 */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     findContactByEmail: {
         parameters: {
             query: {
@@ -4030,6 +4773,61 @@ export interface operations {
                         data: components["schemas"]["Contact"];
                     };
                 };
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headFindContactByEmail: {
+        parameters: {
+            query: {
+                /**
+                 * @description matched to the primary e-mail without case; the oldest contact that has it
+                 * @example ada@example.com
+                 */
+                email: string;
+            };
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             304: components["responses"]["304"];
             401: components["responses"]["401"];
@@ -4227,6 +5025,59 @@ export interface operations {
             409: components["responses"]["409"];
             410: components["responses"]["410"];
             412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headGetContact: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            410: components["responses"]["410"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -4467,7 +5318,7 @@ export interface operations {
                  * @description default false
                  * @example true
                  */
-                include_archived?: boolean;
+                include_archived?: boolean | string;
                 /**
                  * @description inclusive
                  * @example 2026-01-01T00:00:00Z
@@ -4604,6 +5455,88 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListPipelineCards: {
+        parameters: {
+            query?: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                pipeline_id?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                pipeline_stage_id?: string;
+                /**
+                 * @description of the stage's agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                bot_id?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                contact_id?: string;
+                /**
+                 * @description default false
+                 * @example true
+                 */
+                include_archived?: boolean | string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_before?: string;
+                /** @example position */
+                sort?: "position" | "updated_at";
+                /** @example asc */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     getPipelineCard: {
         parameters: {
             query?: never;
@@ -4718,6 +5651,58 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headGetPipelineCard: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     updatePipelineCard: {
         parameters: {
             query?: never;
@@ -4814,7 +5799,7 @@ export interface operations {
                  * @description whether it has completed_at
                  * @example true
                  */
-                completed?: boolean;
+                completed?: boolean | string;
                 /**
                  * @description inclusive
                  * @example 2026-01-01T00:00:00Z
@@ -4975,6 +5960,106 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListActivities: {
+        parameters: {
+            query?: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                contact_id?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                company_id?: string;
+                /** @example note */
+                activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
+                /**
+                 * @description whether it has completed_at
+                 * @example true
+                 */
+                completed?: boolean | string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                due_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                due_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_before?: string;
+                /** @example created_at */
+                sort?: "created_at" | "due_date" | "updated_at";
+                /**
+                 * @description by default desc for created_at, asc for due_date, asc for updated_at
+                 * @example asc
+                 */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     listContactActivities: {
         parameters: {
             query?: {
@@ -4984,7 +6069,7 @@ export interface operations {
                  * @description whether it has completed_at
                  * @example true
                  */
-                completed?: boolean;
+                completed?: boolean | string;
                 /**
                  * @description inclusive
                  * @example 2026-01-01T00:00:00Z
@@ -5081,6 +6166,107 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListContactActivities: {
+        parameters: {
+            query?: {
+                /** @example note */
+                activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
+                /**
+                 * @description whether it has completed_at
+                 * @example true
+                 */
+                completed?: boolean | string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                due_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                due_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_before?: string;
+                /** @example created_at */
+                sort?: "created_at" | "due_date" | "updated_at";
+                /**
+                 * @description by default desc for created_at, asc for due_date, asc for updated_at
+                 * @example asc
+                 */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            410: components["responses"]["410"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     listCompanyActivities: {
         parameters: {
             query?: {
@@ -5090,7 +6276,7 @@ export interface operations {
                  * @description whether it has completed_at
                  * @example true
                  */
-                completed?: boolean;
+                completed?: boolean | string;
                 /**
                  * @description inclusive
                  * @example 2026-01-01T00:00:00Z
@@ -5175,6 +6361,106 @@ export interface operations {
                         data: components["schemas"]["Activity"][];
                     };
                 };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headListCompanyActivities: {
+        parameters: {
+            query?: {
+                /** @example note */
+                activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
+                /**
+                 * @description whether it has completed_at
+                 * @example true
+                 */
+                completed?: boolean | string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                due_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                due_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_before?: string;
+                /** @example created_at */
+                sort?: "created_at" | "due_date" | "updated_at";
+                /**
+                 * @description by default desc for created_at, asc for due_date, asc for updated_at
+                 * @example asc
+                 */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             401: components["responses"]["401"];
             403: components["responses"]["403"];
@@ -5300,6 +6586,58 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headGetActivity: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     updateActivity: {
         parameters: {
             query?: never;
@@ -5404,19 +6742,19 @@ export interface operations {
                  */
                 type?: "chat" | "phone" | "voice" | "call" | "text" | "sms" | "email" | "form" | "1" | "2" | "3" | "4" | "5";
                 /** @example true */
-                active?: boolean;
+                active?: boolean | string;
                 /**
                  * @description omit to include both
                  * @example true
                  */
-                archived?: boolean;
+                archived?: boolean | string;
                 /** @example true */
-                human_takeover?: boolean;
+                human_takeover?: boolean | string;
                 /**
                  * @description default false
                  * @example true
                  */
-                include_deleted?: boolean;
+                include_deleted?: boolean | string;
                 /**
                  * @description inclusive
                  * @example 2026-01-01T00:00:00Z
@@ -5518,6 +6856,138 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListConversations: {
+        parameters: {
+            query?: {
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                bot_id?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                contact_id?: string;
+                /** @example v-1 */
+                visitor_id?: string;
+                /**
+                 * @description user id
+                 * @example ann
+                 */
+                assigned_to?: string;
+                /**
+                 * @description a channel, by name or code
+                 * @example email
+                 */
+                type?: "chat" | "phone" | "voice" | "call" | "text" | "sms" | "email" | "form" | "1" | "2" | "3" | "4" | "5";
+                /** @example true */
+                active?: boolean | string;
+                /**
+                 * @description omit to include both
+                 * @example true
+                 */
+                archived?: boolean | string;
+                /** @example true */
+                human_takeover?: boolean | string;
+                /**
+                 * @description default false
+                 * @example true
+                 */
+                include_deleted?: boolean | string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                last_message_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                last_message_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_before?: string;
+                /**
+                 * @description substring of the latest message, e-mail, phone number or human name
+                 * @example ada
+                 */
+                search?: string;
+                /**
+                 * @description comma-separated, up to 100; others are left out (extension)
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                ids?: string;
+                /** @example created_at */
+                sort?: "created_at" | "last_message_at" | "updated_at";
+                /**
+                 * @description by default desc for created_at, desc for last_message_at, asc for updated_at
+                 * @example asc
+                 */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     listContactConversations: {
         parameters: {
             query?: {
@@ -5541,19 +7011,19 @@ export interface operations {
                  */
                 type?: "chat" | "phone" | "voice" | "call" | "text" | "sms" | "email" | "form" | "1" | "2" | "3" | "4" | "5";
                 /** @example true */
-                active?: boolean;
+                active?: boolean | string;
                 /**
                  * @description omit to include both
                  * @example true
                  */
-                archived?: boolean;
+                archived?: boolean | string;
                 /** @example true */
-                human_takeover?: boolean;
+                human_takeover?: boolean | string;
                 /**
                  * @description default false
                  * @example true
                  */
-                include_deleted?: boolean;
+                include_deleted?: boolean | string;
                 /**
                  * @description inclusive
                  * @example 2026-01-01T00:00:00Z
@@ -5648,6 +7118,143 @@ export interface operations {
                         data: components["schemas"]["Conversation"][];
                     };
                 };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            410: components["responses"]["410"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headListContactConversations: {
+        parameters: {
+            query?: {
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                bot_id?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                contact_id?: string;
+                /** @example v-1 */
+                visitor_id?: string;
+                /**
+                 * @description user id
+                 * @example ann
+                 */
+                assigned_to?: string;
+                /**
+                 * @description a channel, by name or code
+                 * @example email
+                 */
+                type?: "chat" | "phone" | "voice" | "call" | "text" | "sms" | "email" | "form" | "1" | "2" | "3" | "4" | "5";
+                /** @example true */
+                active?: boolean | string;
+                /**
+                 * @description omit to include both
+                 * @example true
+                 */
+                archived?: boolean | string;
+                /** @example true */
+                human_takeover?: boolean | string;
+                /**
+                 * @description default false
+                 * @example true
+                 */
+                include_deleted?: boolean | string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                last_message_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                last_message_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_before?: string;
+                /**
+                 * @description substring of the latest message, e-mail, phone number or human name
+                 * @example ada
+                 */
+                search?: string;
+                /**
+                 * @description comma-separated, up to 100; others are left out (extension)
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                ids?: string;
+                /** @example created_at */
+                sort?: "created_at" | "last_message_at" | "updated_at";
+                /**
+                 * @description by default desc for created_at, desc for last_message_at, asc for updated_at
+                 * @example asc
+                 */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             401: components["responses"]["401"];
             403: components["responses"]["403"];
@@ -5767,6 +7374,58 @@ export interface operations {
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headGetConversation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -6014,6 +7673,89 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListMessages: {
+        parameters: {
+            query?: {
+                /**
+                 * @description for example user, assistant, human, tool
+                 * @example user
+                 */
+                role?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_before?: string;
+                /**
+                 * @description what else to show, separated by commas (extension)
+                 * @example metadata
+                 */
+                include?: string;
+                /** @example asc */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+                /**
+                 * @description seconds for which an empty page waits for something; the connection may be closed after it
+                 * @example 1
+                 */
+                wait?: components["parameters"]["wait"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     listAllMessages: {
         parameters: {
             query?: {
@@ -6095,6 +7837,82 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListAllMessages: {
+        parameters: {
+            query?: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                conversation_id?: string;
+                /**
+                 * @description for example user, assistant, human, tool
+                 * @example user
+                 */
+                role?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_before?: string;
+                /**
+                 * @description what else to show, separated by commas (extension)
+                 * @example metadata
+                 */
+                include?: string;
+                /** @example asc */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     getMessage: {
         parameters: {
             query?: {
@@ -6147,6 +7965,66 @@ export interface operations {
                         data: components["schemas"]["Message"];
                     };
                 };
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headGetMessage: {
+        parameters: {
+            query?: {
+                /**
+                 * @description what else to show, separated by commas (extension)
+                 * @example metadata
+                 */
+                include?: string;
+            };
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                message_id: components["parameters"]["message_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             304: components["responses"]["304"];
             401: components["responses"]["401"];
@@ -6247,6 +8125,90 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headGetOriginal: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                message_id: components["parameters"]["message_id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description attachment, with its name */
+                    "Content-Disposition"?: string;
+                    /** @description sandbox */
+                    "Content-Security-Policy"?: string;
+                    /** @description bytes */
+                    "Accept-Ranges"?: string;
+                    /** @description of 206: the part, and the size of the file */
+                    "Content-Range"?: string;
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A part of it */
+            206: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description attachment, with its name */
+                    "Content-Disposition"?: string;
+                    /** @description sandbox */
+                    "Content-Security-Policy"?: string;
+                    /** @description bytes */
+                    "Accept-Ranges"?: string;
+                    /** @description of 206: the part, and the size of the file */
+                    "Content-Range"?: string;
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            416: components["responses"]["416"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     getAttachment: {
         parameters: {
             query?: never;
@@ -6333,6 +8295,88 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headGetAttachment: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description attachment, with its name */
+                    "Content-Disposition"?: string;
+                    /** @description sandbox */
+                    "Content-Security-Policy"?: string;
+                    /** @description bytes */
+                    "Accept-Ranges"?: string;
+                    /** @description of 206: the part, and the size of the file */
+                    "Content-Range"?: string;
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A part of it */
+            206: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    /** @description attachment, with its name */
+                    "Content-Disposition"?: string;
+                    /** @description sandbox */
+                    "Content-Security-Policy"?: string;
+                    /** @description bytes */
+                    "Accept-Ranges"?: string;
+                    /** @description of 206: the part, and the size of the file */
+                    "Content-Range"?: string;
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            416: components["responses"]["416"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     listForms: {
         parameters: {
             query?: {
@@ -6385,6 +8429,63 @@ export interface operations {
                         data: components["schemas"]["Form"][];
                     };
                 };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headListForms: {
+        parameters: {
+            query?: {
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                bot_id?: string;
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             401: components["responses"]["401"];
             403: components["responses"]["403"];
@@ -6451,6 +8552,58 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headGetForm: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     listSubmissions: {
         parameters: {
             query?: {
@@ -6458,7 +8611,7 @@ export interface operations {
                  * @description default false
                  * @example true
                  */
-                include_internal?: boolean;
+                include_internal?: boolean | string;
                 /** @example 1 */
                 page?: components["parameters"]["page"];
                 /** @example 100 */
@@ -6517,6 +8670,67 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListSubmissions: {
+        parameters: {
+            query?: {
+                /**
+                 * @description default false
+                 * @example true
+                 */
+                include_internal?: boolean | string;
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     listAllSubmissions: {
         parameters: {
             query?: {
@@ -6528,7 +8742,7 @@ export interface operations {
                  * @description default false
                  * @example true
                  */
-                include_internal?: boolean;
+                include_internal?: boolean | string;
                 /**
                  * @description inclusive
                  * @example 2026-01-01T00:00:00Z
@@ -6595,6 +8809,79 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListAllSubmissions: {
+        parameters: {
+            query?: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                form_id?: string;
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                contact_id?: string;
+                /**
+                 * @description default false
+                 * @example true
+                 */
+                include_internal?: boolean | string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_before?: string;
+                /** @example asc */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     getSubmission: {
         parameters: {
             query?: never;
@@ -6639,6 +8926,58 @@ export interface operations {
                         data: components["schemas"]["Submission"];
                     };
                 };
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headGetSubmission: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             304: components["responses"]["304"];
             401: components["responses"]["401"];
@@ -6740,6 +9079,90 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListSequenceTemplates: {
+        parameters: {
+            query?: {
+                /**
+                 * @description only rows of this agent
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                bot_id?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_before?: string;
+                /** @example created_at */
+                sort?: "created_at" | "updated_at";
+                /**
+                 * @description by default desc for created_at, asc for updated_at
+                 * @example asc
+                 */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     getSequenceTemplate: {
         parameters: {
             query?: never;
@@ -6784,6 +9207,58 @@ export interface operations {
                         data: components["schemas"]["SequenceTemplate"];
                     };
                 };
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headGetSequenceTemplate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             304: components["responses"]["304"];
             401: components["responses"]["401"];
@@ -6965,6 +9440,85 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListSuppressions: {
+        parameters: {
+            query?: {
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_before?: string;
+                /** @example created_at */
+                sort?: "created_at" | "updated_at";
+                /**
+                 * @description by default desc for created_at, asc for updated_at
+                 * @example asc
+                 */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     getSuppression: {
         parameters: {
             query?: never;
@@ -7072,6 +9626,58 @@ export interface operations {
             404: components["responses"]["404"];
             409: components["responses"]["409"];
             412: components["responses"]["412"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headGetSuppression: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -7245,6 +9851,94 @@ export interface operations {
             default: components["responses"]["default"];
         };
     };
+    headListEnrollments: {
+        parameters: {
+            query?: {
+                /** @example generating */
+                status?: "generating" | "pending_approval" | "approved" | "running" | "stopped_reply" | "stopped_unsubscribed" | "stopped_user" | "completed" | "failed";
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                contact_id?: string;
+                /**
+                 * @description of the enrollment's sequence
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
+                template_id?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                created_before?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_after?: string;
+                /**
+                 * @description inclusive
+                 * @example 2026-01-01T00:00:00Z
+                 */
+                updated_before?: string;
+                /** @example created_at */
+                sort?: "created_at" | "updated_at";
+                /**
+                 * @description by default desc for created_at, asc for updated_at
+                 * @example asc
+                 */
+                order?: "asc" | "desc";
+                /** @example 1 */
+                page?: components["parameters"]["page"];
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
+                 * @example *
+                 */
+                cursor?: components["parameters"]["cursor"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
     getEnrollment: {
         parameters: {
             query?: never;
@@ -7289,6 +9983,58 @@ export interface operations {
                         data: components["schemas"]["Enrollment"];
                     };
                 };
+            };
+            304: components["responses"]["304"];
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            404: components["responses"]["404"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headGetEnrollment: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path: {
+                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                id: components["parameters"]["id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             304: components["responses"]["304"];
             401: components["responses"]["401"];
@@ -7468,6 +10214,68 @@ export interface operations {
                         data: components["schemas"]["Event"][];
                     };
                 };
+            };
+            401: components["responses"]["401"];
+            403: components["responses"]["403"];
+            409: components["responses"]["409"];
+            410: components["responses"]["410"];
+            422: components["responses"]["422"];
+            429: components["responses"]["429"];
+            500: components["responses"]["500"];
+            503: components["responses"]["503"];
+            default: components["responses"]["default"];
+        };
+    };
+    headListEvents: {
+        parameters: {
+            query?: {
+                /**
+                 * @description comma-separated types of events, for example contact.created,contact.updated; a page may be short then although has_more is true
+                 * @example contact.created
+                 */
+                type?: string;
+                /** @example 100 */
+                page_size?: components["parameters"]["page_size"];
+                /**
+                 * @description *: the oldest event; end: behind the newest; or the next_cursor of an earlier answer
+                 * @example *
+                 */
+                cursor?: components["parameters"]["log_cursor"];
+                /**
+                 * @description seconds for which an empty page waits for something; the connection may be closed after it
+                 * @example 1
+                 */
+                wait?: components["parameters"]["wait"];
+            };
+            header?: {
+                /**
+                 * @description handling=lenient ignores unknown fields of a body; handling=strict refuses unknown query parameters
+                 * @example handling=strict
+                 */
+                Prefer?: components["parameters"]["Prefer"];
+                /**
+                 * @description Kept if it has 1 to 128 characters of A-Z a-z 0-9 . _ -
+                 * @example sync-17
+                 */
+                "X-Request-Id"?: components["parameters"]["X-Request-Id"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                    "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                    "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             401: components["responses"]["401"];
             403: components["responses"]["403"];
