@@ -61,6 +61,59 @@ subtest "the page runs when pasted" => sub {
         . " WHERE id <> 4711")], ["Grace"], "and what was there before");
 };
 
+# Bring the shop of W up to date.
+sub once {
+    my ($w) = @_;
+    my ($code, $out, $err) = run_program(chdir => $w->{folder}, seconds => 60,
+        command => ["python3", "mirror.py", $w->{env}{CRMAPI_URL}, "shop.db",
+            "once"], env => $w->{env});
+    is($code, 0, "the program ends well") or diag("$out$err");
+}
+
+subtest "messages belong to whom their conversation belongs, and go with them" => sub {
+    my $w = integrated();
+    my $c = $w->client;
+    once($w);
+    my ($ada, $eve) = map { $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => ["$_\@x.example"] })->data->{id} } qw(ada eve);
+    # who wrote in the last one has not said who they are
+    for (["ada", $ada], ["eve", $eve], ["eve", undef], ["bob", undef]) {
+        my ($talk) = $w->import_objects([{ object => "conversation", type => 1,
+            bot_id => $w->agent, email => "$_->[0]\@x.example",
+            contact_id => $_->[1] }]);
+        $w->import_objects([{ object => "message", role => "user",
+            conversation_id => $talk, content => "I am $_->[0]" }]);
+    }
+    my $messages = sub { [map { [$_->[0], $_->[1]] }
+        shop($w, "SELECT text, contact FROM message ORDER BY text, contact")] };
+    once($w);
+    is_deeply($messages->(), [["I am ada", $ada], ["I am bob", undef],
+        ["I am eve", undef], ["I am eve", $eve]], "whoever writes");
+    my $other = $c->post("/api/v1/contacts", { bot_id => $w->agent })
+        ->data->{id};
+    status_is($c->post("/api/v1/contacts/$other/merge", { from => $ada }), 200,
+        "one is merged into another");
+    once($w);
+    is_deeply($messages->()[0], ["I am ada", $other], "and so are messages");
+    status_is($c->delete("/api/v1/contacts/$other"), 204, "which is deleted");
+    status_is($c->post("/api/v1/contacts/$eve/erase", {}), 202,
+        "and one erased");
+    once($w);
+    is_deeply($messages->(), [["I am ada", undef], ["I am bob", undef]],
+        "nothing is left of who was erased");
+
+    my $bob = $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        emails => ["bob\@x.example"] })->data->{id};
+    status_is($c->post("/api/v1/contacts/$bob/erase", {}), 202,
+        "a third one is erased while it is away");
+    sql($w->{database}, "DELETE FROM crmapi.event WHERE workspace_id = '"
+        . $w->id . "'");
+    $w->ctl("workspace", "set", $w->id, "--events", "off");
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    once($w);
+    is_deeply($messages->(), [["I am ada", undef]], "which it sees after 410");
+};
+
 # What both sides have: [kind and fields as JSON].
 sub there {
     my ($w) = @_;
