@@ -422,6 +422,9 @@ subtest "20.6 events of some types" => sub {
         error_is($c->get("/api/v1/events", query => { type => $bad }), 422,
             "validation_error", "type=$bad", ["type"]);
     }
+    like($c->get("/api/v1/events?type=contact.*")->details->[0]{message},
+        qr/^must be of contact\.created,.* message\.updated,/,
+        "the message names those that there are");
 };
 
 subtest "20.6 a rare type costs no more than its page" => sub {

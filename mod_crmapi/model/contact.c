@@ -205,7 +205,8 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "phone", .example = "+4930901820",
                .type = &type_phone, .max = 100,
                .doc = "contacts that have this number, in any spelling that"
-                      " has the same E.164 form"},
+                      " has the same E.164 form; without + only the same"
+                      " text"},
      .by = CRM_BY_ADDRESS, .by_key = 1, .sql = "crmapi.phone_key(?)",
      .column = "phone_key", .keys = "crmapi.phone_keys(e.phone_numbers)"},
     {.field = {.name = "external_id", .example = "shop-1001",

@@ -6,6 +6,8 @@
 
 #include <json-c/json.h>
 
+#include "apr_strings.h"
+
 #include "crm_array.h"
 #include "crm_filters.h"
 #include "crm_resources.h"
@@ -135,6 +137,17 @@ static int is_type(const char *text)
     return type && !strcmp(type->type, text);
 }
 
+/* Return the rule of a list of types. */
+static const char *types_rule(apr_pool_t *pool)
+{
+    const char *rule = "must be of ";
+
+    for (const crm_event_type_t *type = crm_event_types; type->type; type++) {
+        rule = apr_pstrcat(pool, rule, type->type, ", ", NULL);
+    }
+    return apr_pstrcat(pool, rule, "separated by commas", NULL);
+}
+
 static const char *types_parse_query(const char **bind_p,
                                      const crm_field_t *field,
                                      const char *text, apr_pool_t *pool)
@@ -144,7 +157,7 @@ static const char *types_parse_query(const char **bind_p,
     (void)field;
     for (int i = 0; i < types->nelts; i++) {
         if (!is_type(APR_ARRAY_IDX(types, i, const char *))) {
-            return "must be types of events, separated by commas";
+            return types_rule(pool);
         }
     }
     *bind_p = crm_sql_array(types, pool);
