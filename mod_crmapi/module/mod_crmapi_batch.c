@@ -4,8 +4,6 @@
 
 #include "ap_mpm.h"
 
-#include "crm_touch.h"
-
 #include "mod_crmapi_client.h"
 #include "mod_crmapi_config.h"
 
@@ -57,8 +55,6 @@ void crmapi_batches_create(server_rec *main_server, apr_pool_t *pchild)
             alike = find_alike(main_server, s, config);
             config->service.batcher = alike ? alike->batcher
                                             : crm_batcher_create(pchild);
-            config->service.toucher = alike ? alike->toucher
-                                            : crm_toucher_create(pchild);
             config->service.settings.clients_max = crmapi_clients_max();
         }
     }

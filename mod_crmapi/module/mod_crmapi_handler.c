@@ -375,9 +375,8 @@ int crmapi_log_transaction(request_rec *r)
     if (request->response.touch && request->response.workspace_id) {
         request->response.touch = 0;
         request->answered = 1;
-        crm_touch(&request->config->service, request,
-                  request->response.workspace_id, request->response.key_id,
-                  r->pool);
+        crm_touch(&request->config->service, request, &request->response,
+                  request->id, r->pool);
     }
     return DECLINED;
 }

@@ -61,8 +61,6 @@ typedef struct crm_service_t {
     const void *site;           /* configuration that one mount needs */
     const void *mcp;            /* crm_mcp_site_t, for another one */
     crm_batcher_t *batcher;     /* NULL: requests share no statements */
-    struct crm_toucher_t *toucher; /* keys whose use is to be recorded; NULL: each
-                                   use has a statement of its own */
     /* Set *CONN_P to a connection to the vhost's database, for this thread
      * until release(). The time limit of the wait for it counts from SINCE.
      * Errors: CRM_E_UNAVAILABLE. */
