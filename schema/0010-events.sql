@@ -195,8 +195,9 @@ END
 $$;
 
 -- Wait for the transactions that may have written without seeing a feed that
--- was committed before this call. For the owner.
-CREATE FUNCTION crmapi.event_log_wait() RETURNS void
+-- was committed before this call: in a distributed database those on the server of
+-- WORKSPACE. For the owner.
+CREATE FUNCTION crmapi.event_log_wait(workspace uuid) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     writers text[] := ARRAY(

@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_db_conn.h"
+#include "crm_sql_print.h"
 #include "crmapictl_apply.h"
 #include "crmapictl_attachment.h"
 #include "crmapictl_audit.h"
@@ -418,9 +419,19 @@ crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl,
                            const char *sql, int count,
                            const char *const *values)
 {
-    crm_stmt_t stmt = {sql, count, values};
+    crm_stmt_t stmt = {crm_sql_form(sql, ctl->distributed, ctl->pool), count,
+                       values};
 
-    return crm_db_query(result_p, ctl->conn, &stmt, ctl->pool);
+    *result_p = NULL;
+    return *stmt.sql ? crm_db_query(result_p, ctl->conn, &stmt, ctl->pool)
+           : NULL;
+}
+
+crm_error_t *ctl_exec(ctl_t *ctl, const char *sql)
+{
+    const char *form = crm_sql_form(sql, ctl->distributed, ctl->pool);
+
+    return *form ? crm_db_exec(ctl->conn, form, ctl->pool) : NULL;
 }
 
 crm_error_t *ctl_begin(ctl_t *ctl)
@@ -456,12 +467,9 @@ crm_error_t *ctl_keep_key(PGresult **result_p, ctl_t *ctl, const char *sql,
     const char *home[2] = {values[3], values[1]};
     crm_error_t *error;
 
-    if (!ctl->distributed) {
-        return ctl_query(result_p, ctl, sql, count, values);
-    }
     CRM_ERR(ctl_begin(ctl));
-    error = ctl_query(result_p, ctl, "INSERT INTO crmapi.key_home VALUES"
-                      " ($1::bytea, $2::uuid)", 2, home);
+    error = ctl_query(result_p, ctl, CRM_SQL_CITUS "INSERT INTO crmapi.key_home"
+                      " VALUES ($1::bytea, $2::uuid)", 2, home);
     if (!error) {
         error = ctl_query(result_p, ctl, sql, count, values);
     }

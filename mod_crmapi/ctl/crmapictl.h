@@ -154,9 +154,14 @@ crm_error_t *ctl_fault(ctl_t *ctl, const char *format, ...)
 crm_error_t *ctl_misuse(ctl_t *ctl, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Run SQL with COUNT VALUES and set *RESULT_P to its rows. */
+/* Run SQL, in the form of the database (CRM_SQL_EITHER), with COUNT VALUES. Set
+ * *RESULT_P to its rows, or to NULL if that form has no statement. */
 crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl, const char *sql,
                        int count, const char *const *values);
+
+/* Run the statements SQL, which return nothing, unless the form of the database
+ * has none. */
+crm_error_t *ctl_exec(ctl_t *ctl, const char *sql);
 
 /* Begin a transaction, unless one is under way: a command may be made of
  * others. */

@@ -63,6 +63,7 @@ static crm_error_t *run(PGresult **result_p, import_t *import, crm_sql_t *sql)
 {
     crm_stmt_t stmt;
 
+    sql->distributed = import->distributed;
     crm_sql_stmt(&stmt, sql);
     return crm_db_query(result_p, import->conn, &stmt, import->line_pool);
 }
@@ -376,14 +377,10 @@ static crm_error_t *ask(fault_t *fault, import_t *import, crm_sql_t *sql,
 static void add_exists(crm_sql_t *sql, const import_t *import, const char *not,
                        const char *name, const char *column)
 {
-    if (import->distributed) {
-        crm_sql_adds(sql, column, " ", not, "IN (SELECT r.id FROM crmapi.",
-                     name, " r WHERE true", NULL);
-    }
-    else {
-        crm_sql_adds(sql, not, "EXISTS (SELECT FROM crmapi.", name,
-                     " r WHERE r.id = ", column, NULL);
-    }
+    crm_sql_adds(sql, CRM_SQL_PLAIN, not, "EXISTS (SELECT FROM crmapi.", name,
+                 " r WHERE r.id = ", column, CRM_SQL_CITUS, column, " ", not,
+                 "IN (SELECT r.id FROM crmapi.", name, " r WHERE true",
+                 CRM_SQL_BOTH, NULL);
     crm_sql_template(sql, " AND r.workspace_id = ?)", import->workspace_id,
                      "uuid");
 }
@@ -400,16 +397,9 @@ static crm_error_t *check_ids(fault_t *fault, import_t *import,
                  ") s WHERE n > 1", NULL);
     CRM_ERR(ask(fault, import, &sql, "id", "occurs twice"));
     crm_sql_init(&sql, import->line_pool);
-    crm_sql_adds(&sql, "SELECT min(s.line) FROM stage_", name, NULL);
-    if (import->distributed) {
-        crm_sql_add(&sql, " s WHERE ");
-        add_exists(&sql, import, "", name, "s.id");
-    }
-    else {
-        crm_sql_adds(&sql, " s JOIN crmapi.", name, " t ON t.id = s.id", NULL);
-        crm_sql_template(&sql, " WHERE t.workspace_id = ?",
-                         import->workspace_id, "uuid");
-    }
+    crm_sql_adds(&sql, "SELECT min(s.line) FROM stage_", name, " s WHERE ",
+                 NULL);
+    add_exists(&sql, import, "", name, "s.id");
     return ask(fault, import, &sql, "id", "exists already");
 }
 
@@ -445,15 +435,10 @@ static crm_error_t *check_reference(fault_t *fault, import_t *import,
     crm_sql_init(&sql, import->line_pool);
     crm_sql_adds(&sql, "SELECT min(s.line) FROM stage_",
                  stage->resource->name, " s WHERE s.", field->name,
-                 " IS NOT NULL AND ", NULL);
-    if (import->distributed) {
-        crm_sql_adds(&sql, "s.", field->name, " NOT IN (SELECT r.id FROM"
-                     " stage_", field->ref, " r) AND ", NULL);
-    }
-    else {
-        crm_sql_adds(&sql, "NOT EXISTS (SELECT FROM stage_", field->ref,
-                     " r WHERE r.id = s.", field->name, ") AND ", NULL);
-    }
+                 " IS NOT NULL AND " CRM_SQL_PLAIN "NOT EXISTS (SELECT FROM"
+                 " stage_", field->ref, " r WHERE r.id = s.", field->name, ")"
+                 CRM_SQL_CITUS "s.", field->name, " NOT IN (SELECT r.id FROM"
+                 " stage_", field->ref, " r)" CRM_SQL_BOTH " AND ", NULL);
     add_exists(&sql, import, "NOT ", field->ref,
                apr_pstrcat(import->line_pool, "s.", field->name, NULL));
     return ask(fault, import, &sql, field->name,

@@ -3,6 +3,7 @@
 #include "crmapictl_plan.h"
 
 #include "crm_db.h"
+#include "crm_sql.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
@@ -45,26 +46,24 @@ crm_error_t *ctl_plan_list(ctl_t *ctl)
 }
 
 /* Change the plan in VALUES, name, api and sequences, in a transaction, and set
- * *RESULT_P to its row. A trigger has the keys follow; in a distributed database that is a call,
- * because keys are on all servers, and the trigger refuses other changes. */
+ * *RESULT_P to its row. A trigger has the keys follow; in a distributed database
+ * that is a call, because keys are on all servers, and the trigger refuses other
+ * changes. */
 static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
                            const char *const values[3])
 {
     PGresult *ignored;
 
-    if (ctl->distributed) {
-        CRM_ERR(crm_db_exec(ctl->conn, "SET LOCAL"
-                            " citus.multi_shard_modify_mode = 'sequential';"
-                            " SET LOCAL citus.propagate_set_commands = 'local';"
-                            " SET LOCAL crmapi.plan_set = 'on'", ctl->pool));
-    }
+    CRM_ERR(ctl_exec(ctl, CRM_SQL_CITUS "SET LOCAL"
+                     " citus.multi_shard_modify_mode = 'sequential';"
+                     " SET LOCAL citus.propagate_set_commands = 'local';"
+                     " SET LOCAL crmapi.plan_set = 'on'"));
     CRM_ERR(ctl_query(result_p, ctl, "UPDATE crmapi.plan SET"
                       " api = coalesce($2::boolean, api),"
                       " sequences = coalesce($3::boolean, sequences)"
                       " WHERE name = $1::text RETURNING " FIELDS, 3, values));
-    return !ctl->distributed ? NULL
-           : ctl_query(&ignored, ctl, "SELECT crmapi.plan_follow($1::text)", 1,
-                       values);
+    return ctl_query(&ignored, ctl, CRM_SQL_CITUS "SELECT"
+                     " crmapi.plan_follow($1::text)", 1, values);
 }
 
 crm_error_t *ctl_plan_set(ctl_t *ctl)

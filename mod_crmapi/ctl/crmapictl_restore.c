@@ -12,6 +12,7 @@
 #include "crm_array.h"
 #include "crm_db_copy.h"
 #include "crm_digest.h"
+#include "crm_sql.h"
 #include "crmapictl_audit.h"
 #include "crmapictl_dump_line.h"
 #include "crmapictl_lines.h"
@@ -34,9 +35,9 @@
 
 #define REASON "it was restored from a dump"
 
-/* SQL: let the keys in TABLE lead to the workspace. */
+/* SQL for a distributed database: let the keys in TABLE lead to the workspace. */
 #define KEY_HOME(table) \
-    "INSERT INTO crmapi.key_home (key_hash, workspace_id)" \
+    CRM_SQL_CITUS "INSERT INTO crmapi.key_home (key_hash, workspace_id)" \
     " SELECT k.key_hash, k.workspace_id FROM crmapi." table " k" \
     " WHERE k.workspace_id = $1::uuid"
 
@@ -348,12 +349,10 @@ static crm_error_t *begin(restore_t *restore)
     CRM_ERR(crm_db_exec(ctl->conn, "BEGIN; SET CONSTRAINTS ALL IMMEDIATE;"
                         " SET LOCAL gin_pending_list_limit = '4MB'",
                         ctl->pool));
-    if (ctl->distributed) {     /* triggers on its server ask for it */
-        CRM_ERR(crm_db_exec(ctl->conn, apr_pstrcat(ctl->pool, "SET LOCAL"
-                            " citus.propagate_set_commands = 'local';"
-                            " SET LOCAL crmapi.dump_workspace = '", id, "'",
-                            NULL), ctl->pool));
-    }
+    /* triggers on its server ask for it */
+    CRM_ERR(ctl_exec(ctl, apr_pstrcat(ctl->pool, CRM_SQL_CITUS "SET LOCAL"
+                     " citus.propagate_set_commands = 'local';"
+                     " SET LOCAL crmapi.dump_workspace = '", id, "'", NULL)));
     CRM_ERR(ctl_query(&result, ctl, "SELECT FROM crmapi.workspace WHERE id ="
                       " $1::uuid", 1, &id));
     if (PQntuples(result)) {
@@ -374,20 +373,19 @@ static crm_error_t *after_table(restore_t *restore, int i)
 {
     static const struct {
         const char *table, *sql;
-        int distributed;
     } steps[] = {
-        {"workspace", "SELECT crmapi.hold($1::uuid, '" REASON "')", 0},
+        {"workspace", "SELECT crmapi.hold($1::uuid, '" REASON "')"},
         {"workspace", "DELETE FROM crmapi.link_key WHERE workspace_id ="
-         " $1::uuid", 0},
+         " $1::uuid"},
         {"webhook_endpoint", "DELETE FROM crmapi.event_feed"
-         " WHERE workspace_id = $1::uuid", 0},
-        {"workspace", "INSERT INTO crmapi.slug_home (slug, workspace_id)"
-         " SELECT w.slug, w.id FROM crmapi.workspace w WHERE w.id = $1::uuid",
-         1},
-        {"api_key", KEY_HOME("api_key"), 1},
-        {"intake_key", KEY_HOME("intake_key"), 1},
-        {"event_feed", "DELETE FROM crmapi.event_home WHERE workspace_id ="
-         " $1::uuid", 1},
+         " WHERE workspace_id = $1::uuid"},
+        {"workspace", CRM_SQL_CITUS "INSERT INTO crmapi.slug_home"
+         " (slug, workspace_id) SELECT w.slug, w.id FROM crmapi.workspace w"
+         " WHERE w.id = $1::uuid"},
+        {"api_key", KEY_HOME("api_key")},
+        {"intake_key", KEY_HOME("intake_key")},
+        {"event_feed", CRM_SQL_CITUS "DELETE FROM crmapi.event_home"
+         " WHERE workspace_id = $1::uuid"},
     };
     const ctl_table_t *table = &restore->tables[i];
     const char *id = restore->id;
@@ -395,8 +393,7 @@ static crm_error_t *after_table(restore_t *restore, int i)
     PGresult *result;
 
     for (size_t n = 0; !error && n < CRM_NELTS(steps); n++) {
-        if (!strcmp(steps[n].table, table->name)
-            && steps[n].distributed <= restore->ctl->distributed) {
+        if (!strcmp(steps[n].table, table->name)) {
             error = ctl_query(&result, restore->ctl, steps[n].sql, 1, &id);
         }
     }

@@ -127,38 +127,25 @@ static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
 }
 
 /* Insert the workspace with VALUES: id, name, slug, plan. *DONE_P = 0 if the
- * slug is taken. */
+ * slug is taken. In a distributed database a reference table has the slugs. */
 static crm_error_t *insert(int *done_p, PGresult **result_p, ctl_t *ctl,
                            const char *const values[4])
 {
-    static const char sql[] = "INSERT INTO crmapi.workspace"
-        " (id, name, slug, plan) VALUES ($1::uuid, $2::text, $3::text,"
-        " $4::text) ON CONFLICT (slug) DO NOTHING RETURNING " FIELDS;
-
-    CRM_ERR(change(result_p, ctl, sql, 4, values, values[0], values[3]));
-    *done_p = PQntuples(*result_p) > 0;
-    return NULL;
-}
-
-/* The same for a distributed database, where a reference table has the
- * slugs. */
-static crm_error_t *insert_distributed(int *done_p, PGresult **result_p,
-                                       ctl_t *ctl,
-                                       const char *const values[4])
-{
-    static const char sql[] = "INSERT INTO crmapi.workspace"
-        " (id, name, slug, plan) VALUES ($1::uuid, $2::text, $3::text,"
-        " $4::text) RETURNING " FIELDS;
     const char *home[2] = {values[2], values[0]};
     crm_error_t *error;
 
     CRM_ERR(ctl_begin(ctl));
-    error = ctl_query(result_p, ctl, "INSERT INTO crmapi.slug_home VALUES"
-                      " ($1::text, $2::uuid) ON CONFLICT (slug) DO NOTHING"
-                      " RETURNING 1", 2, home);
-    *done_p = !error && PQntuples(*result_p);
+    error = ctl_query(result_p, ctl, CRM_SQL_CITUS "INSERT INTO"
+                      " crmapi.slug_home VALUES ($1::text, $2::uuid)"
+                      " ON CONFLICT (slug) DO NOTHING RETURNING 1", 2, home);
+    *done_p = !error && (!*result_p || PQntuples(*result_p));
     if (*done_p) {
-        error = change(result_p, ctl, sql, 4, values, values[0], values[3]);
+        error = change(result_p, ctl, "INSERT INTO crmapi.workspace"
+                       " (id, name, slug, plan) VALUES ($1::uuid, $2::text,"
+                       " $3::text, $4::text)" CRM_SQL_PLAIN " ON CONFLICT"
+                       " (slug) DO NOTHING" CRM_SQL_BOTH " RETURNING " FIELDS,
+                       4, values, values[0], values[3]);
+        *done_p = !error && PQntuples(*result_p);
     }
     return ctl_end(ctl, error);
 }
@@ -201,8 +188,7 @@ crm_error_t *ctl_workspace_make(PGresult **result_p, ctl_t *ctl)
     }
     for (int try = 1; !done && try <= tries; try++) {
         values[2] = numbered(slug, try, id, ctl->pool);
-        CRM_ERR((ctl->distributed ? insert_distributed : insert)
-                (&done, result_p, ctl, values));
+        CRM_ERR(insert(&done, result_p, ctl, values));
     }
     if (done) {
         ctl_audit_object(ctl, NULL, PQgetvalue(*result_p, 0, 0));
@@ -319,11 +305,8 @@ crm_error_t *ctl_events_wait(ctl_t *ctl, const char *id)
 {
     PGresult *result;
 
-    /* the transactions are on the server of the workspace */
-    return ctl->distributed
-           ? ctl_query(&result, ctl, "SELECT crmapi.event_log_wait($1::uuid)",
-                       1, &id)
-           : ctl_query(&result, ctl, "SELECT crmapi.event_log_wait()", 0, NULL);
+    return ctl_query(&result, ctl, "SELECT crmapi.event_log_wait($1::uuid)", 1,
+                     &id);
 }
 
 int ctl_currency_ok(const char *code)

@@ -109,6 +109,20 @@ static const char *print(const crm_sql_t *sql)
     return buf.data;
 }
 
+const char *crm_sql_form(const char *parts, int distributed,
+                         apr_pool_t *result_pool)
+{
+    crm_sql_t sql;
+
+    if (!strchr(parts, CRM_SQL_MARK)) {
+        return parts;
+    }
+    crm_sql_init(&sql, result_pool);
+    sql.distributed = distributed;
+    crm_sql_add(&sql, parts);
+    return print(&sql);
+}
+
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql)
 {
     if (!sql->printed) {

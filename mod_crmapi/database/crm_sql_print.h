@@ -10,6 +10,12 @@
  * CRM_SQL_EITHER(), for parts that are not constants. */
 void crm_sql_either(crm_sql_t *sql, const char *plain, const char *citus);
 
+/* Return the text PARTS, without values, in the form of a database that is DISTRIBUTED
+ * or not. It is empty if that form has nothing. The result is PARTS, or in
+ * RESULT_POOL. */
+const char *crm_sql_form(const char *parts, int distributed,
+                         apr_pool_t *result_pool);
+
 /* Set *STMT to the text and binds of SQL, which is complete, in the form that the
  * database takes. They live as long as SQL's pool. */
 void crm_sql_stmt(crm_stmt_t *stmt, crm_sql_t *sql);

@@ -184,14 +184,6 @@ BEGIN
 END
 $$;
 
--- event_log_wait() on the server of WORKSPACE. For the owner.
-CREATE FUNCTION crmapi.event_log_wait(workspace uuid) RETURNS void
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    PERFORM crmapi.event_log_wait();
-END
-$$;
-
 -- Insert a delivery and a job for each endpoint of WORKSPACE that wants the
 -- event EVENT of the type HAPPENED. For the API and the worker.
 CREATE OR REPLACE FUNCTION crmapi.webhook_plan(workspace uuid, event uuid,
@@ -227,5 +219,5 @@ $$;
 ALTER FUNCTION crmapi.webhook_key STABLE;
 
 REVOKE EXECUTE ON FUNCTION crmapi.event_number_of, crmapi.event_last,
-    crmapi.event_base, crmapi.event_log_wait(uuid) FROM PUBLIC;
+    crmapi.event_base FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION crmapi.event_base TO crmapi_api, crmapi_worker;

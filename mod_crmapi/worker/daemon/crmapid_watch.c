@@ -14,7 +14,7 @@
 
 #include "crm_db.h"
 #include "crm_schema.h"
-#include "crm_sql.h"
+#include "crm_sql_print.h"
 #include "crmapid_conn.h"
 #include "crmapid_journal.h"
 #include "crmapid_pool.h"
@@ -54,13 +54,15 @@ enum { LANE, FIRST_STATE, OLDEST = FIRST_STATE + CRMD_JOBS_STATES };
 #define HELD(alias) "(held.whole OR " alias ".workspace_id IN" \
     " (SELECT h.workspace_id FROM crmapi.workspace_hold h))"
 
-/* Due and waiting jobs are counted in the indexes job_due and job_waiting
- * alone, up to 25,000 of each lane; those that are leased or dead by their
- * indexes, up to 10,000. The index job_due is in the order of workspaces, so
- * the oldest job is the oldest of the first of each workspace, of up to 10,000
- * workspaces. A complete order with LIMIT keeps the planner on these indexes
- * (crmapi.job_poll()). */
-static const char count_sql[] =
+/* The statement's form for PostgreSQL. Due and waiting jobs are counted in the
+ * indexes job_due and job_waiting alone, up to 25,000 of each lane; those that are
+ * leased or dead by their indexes, up to 10,000. The index job_due is in the order
+ * of workspaces, so the oldest job is the oldest of the first of each workspace, of
+ * up to 10,000 workspaces. A complete order with LIMIT keeps the planner on these
+ * indexes (crmapi.job_poll()).
+ * Its form for Citus counts on all servers. Citus has no recursion over them: all
+ * jobs are counted. */
+static const char count_sql[] = CRM_SQL_PLAIN
     "WITH few AS MATERIALIZED ("
     "(SELECT j.lane, j.state FROM crmapi.job j WHERE j.state = 'leased'"
     " ORDER BY j.leased_until LIMIT 10000) UNION ALL "
@@ -90,11 +92,8 @@ static const char count_sql[] =
     " CROSS JOIN LATERAL (SELECT count(*) AS n,"
     " count(*) FILTER (WHERE " HELD("d") ") AS held"
     " FROM (SELECT j.workspace_id FROM crmapi.job j WHERE " DUE
-    DUE_ORDER "25000) d) due";
-
-/* The same for a distributed database, which counts on all servers. Citus has
- * no recursion over them: all jobs are counted. */
-static const char distributed_sql[] =
+    DUE_ORDER "25000) d) due"
+    CRM_SQL_CITUS
     "SELECT j.lane, count(*) FILTER (WHERE j.due AND NOT j.held),"
     " count(*) FILTER (WHERE j.state = 'ready' AND NOT j.is_due),"
     " count(*) FILTER (WHERE j.state = 'leased'),"
@@ -126,8 +125,8 @@ static const char *lane_names(apr_pool_t *pool)
 static crm_error_t *count_jobs(crmd_watch_t *watch)
 {
     const char *values[1] = {lane_names(watch->pool)};
-    crm_stmt_t stmt = {watch->distributed ? distributed_sql : count_sql, 1,
-                       values};
+    crm_stmt_t stmt = {crm_sql_form(count_sql, watch->distributed, watch->pool),
+                       1, values};
     crmd_counts_t counts[CRMD_LANES];
     apr_time_t begun = apr_time_now();
     apr_interval_time_t took;
