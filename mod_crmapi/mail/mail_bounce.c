@@ -278,9 +278,7 @@ static int is_qmail(const crm_mail_t *mail)
 
 /* ---- the mail ------------------------------------------------------------ */
 
-/* Return the report-type of MIME (RFC 6522), "" if it has none; NULL if it is
- * not a report. */
-static const char *report_type(GMimeMessage *mime)
+const char *crm_mail_report_type(GMimeMessage *mime)
 {
     GMimeObject *top = g_mime_message_get_mime_part(mime);
     GMimeContentType *type = top ? g_mime_object_get_content_type(top) : NULL;
@@ -299,7 +297,7 @@ int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
     static const char *const others[] = {
         "not-spam", "auth-failure", "dmarc", "virus"
     };
-    const char *type = report_type(mime), *kind = NULL;
+    const char *type = crm_mail_report_type(mime), *kind = NULL;
     GMimeObject *top = g_mime_message_get_mime_part(mime);
     apr_array_header_t *parts = apr_array_make(pool, 1, sizeof(GMimePart *));
 
@@ -344,7 +342,7 @@ int crm_mail_bounced(crm_mail_t *mail, GMimeMessage *mime, int daemon,
 {
     apr_array_header_t *failed = apr_array_make(pool, 2,
                                                 sizeof(const char *));
-    const char *type = report_type(mime), *explained;
+    const char *type = crm_mail_report_type(mime), *explained;
     int is_bounce = type && !strcasecmp(type, "delivery-status");
 
     crm_mail_addresses(failed, mime, "X-Failed-Recipients", pool);

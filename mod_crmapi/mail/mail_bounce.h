@@ -14,6 +14,10 @@
 int crm_mail_bounced(crm_mail_t *mail, GMimeMessage *mime, int daemon,
                      apr_pool_t *pool);
 
+/* Return the report-type of MIME (RFC 6522), "" if it has none; NULL if it is
+ * not a report. MIME has it. */
+const char *crm_mail_report_type(GMimeMessage *mime);
+
 /* Return whether MIME is a feedback report (RFC 5965). If it is, set MAIL's
  * complaint, and add what the returned mail is known by. */
 int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,

@@ -35,15 +35,10 @@ static int begins(const char *text, const char *word)
  * it is not a report. */
 static const char *report(GMimeMessage *mime)
 {
-    GMimeObject *top = g_mime_message_get_mime_part(mime);
-    GMimeContentType *type = top ? g_mime_object_get_content_type(top) : NULL;
-    const char *of;
+    const char *type = crm_mail_report_type(mime);
 
-    if (!type || !g_mime_content_type_is_type(type, "multipart", "report")) {
-        return NULL;
-    }
-    of = g_mime_content_type_get_parameter(type, "report-type");
-    return of && !strcasecmp(of, "disposition-notification") ? "receipt"
+    return !type ? NULL
+           : !strcasecmp(type, "disposition-notification") ? "receipt"
            : "report";
 }
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* company.c: companies (specification: Company) */
 #include "crm_filters.h"
+#include "crm_party.h"
 #include "crm_resources.h"
 #include "crm_sql.h"
 #include "crm_type_address.h"
 #include "crm_type_list.h"
-
-static const char *const tags_matches[] = {"any", "all", NULL};
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},
@@ -41,22 +40,7 @@ static const crm_field_t fields[] = {
      .doc = "sum of deal_value over linked contacts"},
     {.name = "pipeline_stage_id", .type = &crm_type_ref,
      .flags = CRM_F_OPTIONAL, .ref = "pipeline_stage"},
-    {.name = "address_line1", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
-    {.name = "address_line2", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
-    {.name = "city", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
-    {.name = "state", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
-    {.name = "postal_code", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
-    {.name = "country", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
-    {.name = "linkedin_url", .type = &crm_type_text,
-     .flags = CRM_F_OPTIONAL, .max = 2048},
-    {.name = "notes", .type = &crm_type_text,
-     .flags = CRM_F_OPTIONAL, .max = 65536},
-    {.name = "custom_fields", .type = &crm_type_object,
-     .flags = CRM_F_WRITABLE, .doc = "free-form JSON"},
-    {.name = "external_id", .type = &crm_type_text,
-     .flags = CRM_F_OPTIONAL | CRM_F_UNIQUE,
-     .max = 255,
-     .doc = "id in another system, which one row of the workspace has"},
+    CRM_FIELDS_PARTY,
     {.name = "last_activity_at", .type = &crm_type_time,
      .flags = CRM_F_NULLABLE | CRM_F_DERIVED,
      .sql = "SELECT greatest((SELECT max(a.created_at) FROM crmapi.activity a "
@@ -77,13 +61,7 @@ static const crm_filter_t list_filters[] = {
                .doc = "substring of name, domain or industry"},
      .by = CRM_BY_SEARCH,
      .sql = "t.search"},
-    {.field = {.name = "tags", .example = "vip",
-               .type = &crm_type_tags,
-               .doc = "comma-separated; rows that have any of them"},
-     .by = CRM_BY_TAGS},
-    {.field = {.name = "tags_match", .type = &crm_type_enum,
-     .values = tags_matches,
-               .doc = "any (default) or all of the tags"}},
+    CRM_FILTER_TAGS,
     {.field = {.name = "industry", .example = "Retail",
                .type = &crm_type_text,
                .doc = "exact"},
@@ -94,16 +72,8 @@ static const crm_filter_t list_filters[] = {
                .doc = "exact, without case"},
      .by = CRM_BY_VALUE,
      .sql = "t.domain_key = crmapi.fold(?)"},
-    {.field = {.name = "bot_id", .type = &crm_type_ref,
-               .doc = "only rows of this agent"},
-     .by = CRM_BY_VALUE,
-     .sql = "t.bot_id = ?",
-     .counted = 1},
-    {.field = {.name = "external_id", .example = "shop-1001",
-               .type = &crm_type_text, .max = 255,
-               .doc = "exact"},
-     .by = CRM_BY_VALUE,
-     .sql = "t.external_id = ?"},
+    CRM_FILTER_AGENT(1),
+    CRM_FILTER_EXTERNAL_ID,
     CRM_FILTER_MEMBER,
     CRM_FILTER_UPDATED,
     CRM_FILTER_IDS,

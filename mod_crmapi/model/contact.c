@@ -5,13 +5,12 @@
 #include "apr_strings.h"
 
 #include "crm_filters.h"
+#include "crm_party.h"
 #include "crm_resources.h"
 #include "crm_sql.h"
 #include "crm_text.h"
 #include "crm_type_address.h"
 #include "crm_type_list.h"
-
-static const char *const tags_matches[] = {"any", "all", NULL};
 
 /* ---- suppressed ---------------------------------------------------------- */
 
@@ -62,22 +61,7 @@ static const crm_field_t fields[] = {
      .flags = CRM_F_OPTIONAL, .ref = "pipeline_stage"},
     {.name = "contact_type", .type = &crm_type_text, .flags = CRM_F_OPTIONAL,
      .doc = "free-form, for example lead or customer"},
-    {.name = "address_line1", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
-    {.name = "address_line2", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
-    {.name = "city", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
-    {.name = "state", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
-    {.name = "postal_code", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
-    {.name = "country", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
-    {.name = "linkedin_url", .type = &crm_type_text,
-     .flags = CRM_F_OPTIONAL, .max = 2048},
-    {.name = "notes", .type = &crm_type_text,
-     .flags = CRM_F_OPTIONAL, .max = 65536},
-    {.name = "custom_fields", .type = &crm_type_object,
-     .flags = CRM_F_WRITABLE, .doc = "free-form JSON"},
-    {.name = "external_id", .type = &crm_type_text,
-     .flags = CRM_F_OPTIONAL | CRM_F_UNIQUE,
-     .max = 255,
-     .doc = "id in another system, which one row of the workspace has"},
+    CRM_FIELDS_PARTY,
     {.name = "last_contacted_at", .type = &crm_type_time,
      .flags = CRM_F_NULLABLE | CRM_F_DERIVED,
      .sql = "SELECT max(a.created_at) FROM crmapi.activity a WHERE "
@@ -156,13 +140,7 @@ static const crm_filter_t list_filters[] = {
      .by = CRM_BY_SEARCH,
      .sql = "t.search",
      .digits = "phone_digits", .digits_table = "crmapi.contact"},
-    {.field = {.name = "tags", .example = "vip",
-               .type = &crm_type_tags,
-               .doc = "comma-separated; rows that have any of them"},
-     .by = CRM_BY_TAGS},
-    {.field = {.name = "tags_match", .type = &crm_type_enum,
-     .values = tags_matches,
-               .doc = "any (default) or all of the tags"}},
+    CRM_FILTER_TAGS,
     {.field = {.name = "lead_source", .example = "fair",
                .type = &crm_type_text},
      .by = CRM_BY_VALUE,
@@ -170,19 +148,8 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "pipeline_stage_id", .type = &crm_type_ref},
      .by = CRM_BY_VALUE,
      .sql = "t.pipeline_stage_id = ?"},
-    {.field = {.name = "bot_id", .type = &crm_type_ref,
-               .doc = "only rows of this agent"},
-     .by = CRM_BY_VALUE,
-     .sql = "t.bot_id = ?",
-     .counted = 1},
-    {.field = {.name = "created_after", .type = &crm_type_time,
-               .doc = "inclusive"},
-     .by = CRM_BY_VALUE,
-     .sql = "t.created_at >= ?"},
-    {.field = {.name = "created_before", .type = &crm_type_time,
-               .doc = "inclusive"},
-     .by = CRM_BY_VALUE,
-     .sql = "t.created_at <= ?"},
+    CRM_FILTER_AGENT(1),
+    CRM_FILTER_CREATED("t.created_at"),
     {.field = {.name = "company_id", .type = &crm_type_ref,
                .doc = "only contacts of this company"},
      .by = CRM_BY_VALUE,
@@ -209,11 +176,7 @@ static const crm_filter_t list_filters[] = {
                       " text"},
      .by = CRM_BY_ADDRESS, .by_key = 1, .sql = "crmapi.phone_key(?)",
      .column = "phone_key", .keys = "crmapi.phone_keys(e.phone_numbers)"},
-    {.field = {.name = "external_id", .example = "shop-1001",
-               .type = &crm_type_text, .max = 255,
-               .doc = "exact"},
-     .by = CRM_BY_VALUE,
-     .sql = "t.external_id = ?"},
+    CRM_FILTER_EXTERNAL_ID,
     CRM_FILTER_MEMBER,
     CRM_FILTER_UPDATED,
     CRM_FILTER_IDS,

@@ -84,11 +84,7 @@ static const crm_field_t fields[] = {
 };
 
 static const crm_filter_t list_filters[] = {
-    {.field = {.name = "bot_id", .type = &crm_type_ref,
-               .doc = "only rows of this agent"},
-     .by = CRM_BY_VALUE,
-     .sql = "t.bot_id = ?",
-     .counted = 1},
+    CRM_FILTER_AGENT(1),
     {.field = {.name = "contact_id", .type = &crm_type_ref},
      .by = CRM_BY_VALUE,
      .sql = "t.contact_id = ?"},
@@ -125,14 +121,7 @@ static const crm_filter_t list_filters[] = {
      .sql = "",
      .sql_false = "t.deleted IS NOT TRUE",
      .absent_is_false = 1},
-    {.field = {.name = "created_after", .type = &crm_type_time,
-               .doc = "inclusive"},
-     .by = CRM_BY_VALUE,
-     .sql = "t.created_at >= ?"},
-    {.field = {.name = "created_before", .type = &crm_type_time,
-               .doc = "inclusive"},
-     .by = CRM_BY_VALUE,
-     .sql = "t.created_at <= ?"},
+    CRM_FILTER_CREATED("t.created_at"),
     {.field = {.name = "last_message_after", .type = &crm_type_time,
                .doc = "inclusive"},
      .by = CRM_BY_VALUE,

@@ -7,6 +7,31 @@
 #include "crm_type_list.h"
 #include "crm_type_member.h"
 
+/* The filters by tags. */
+#define CRM_FILTER_TAGS \
+    {.field = {.name = "tags", .example = "vip", .type = &crm_type_tags, \
+               .doc = "comma-separated; rows that have any of them"}, \
+     .by = CRM_BY_TAGS}, \
+    {.field = {.name = "tags_match", .type = &crm_type_enum, \
+               .values = crm_tags_matches, \
+               .doc = "any (default) or all of the tags"}}
+
+/* The filter by the agent of a row. COUNTED: see crm_filter_t. */
+#define CRM_FILTER_AGENT(counted_) \
+    {.field = {.name = "bot_id", .type = &crm_type_ref, \
+               .doc = "only rows of this agent"}, \
+     .by = CRM_BY_VALUE, \
+     .sql = "t.bot_id = ?", \
+     .counted = (counted_)}
+
+/* The filter by external_id (contract 20.3). */
+#define CRM_FILTER_EXTERNAL_ID \
+    {.field = {.name = "external_id", .example = "shop-1001", \
+               .type = &crm_type_text, .max = 255, \
+               .doc = "exact"}, \
+     .by = CRM_BY_VALUE, \
+     .sql = "t.external_id = ?"}
+
 /* The filter by ids (contract 13.5). */
 #define CRM_FILTER_IDS \
     {.field = {.name = "ids", .example = "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64", \

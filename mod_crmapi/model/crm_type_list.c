@@ -254,6 +254,8 @@ static void strings_schema(crm_buf_t *buf, const crm_field_t *field,
                  : ",\"items\":{\"type\":\"string\"}");
 }
 
+const char *const crm_tags_matches[] = {"any", "all", NULL};
+
 const crm_type_t crm_type_tags = {
     .name = "tags", .cast = "text[]", .empty = "{}", .parse = strings_parse,
     .parse_query = tags_parse_query, .write = strings_write,

@@ -10,6 +10,7 @@
 extern const crm_type_t crm_type_object;    /* free-form JSON, contract 6.3 */
 extern const crm_type_t crm_type_array;     /* free-form JSON array */
 extern const crm_type_t crm_type_tags;
+extern const char *const crm_tags_matches[]; /* values of the filter tags_match */
 extern const crm_type_t crm_type_strings;   /* string[] or null */
 extern const crm_type_t crm_type_names;     /* several of FIELD->values, in a
                                                query */

@@ -18,10 +18,7 @@ static const crm_field_t fields[] = {
 };
 
 static const crm_filter_t list_filters[] = {
-    {.field = {.name = "bot_id", .type = &crm_type_ref,
-               .doc = "only rows of this agent"},
-     .by = CRM_BY_VALUE,
-     .sql = "t.bot_id = ?"},
+    CRM_FILTER_AGENT(0),
     {.field = {.name = NULL}}
 };
 

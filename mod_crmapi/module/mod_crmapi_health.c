@@ -54,17 +54,11 @@ static int ends_with(const request_rec *r, const char *name)
 
 int crmapi_health_handler(request_rec *r)
 {
+    int status = crmapi_asked(r, HANDLER);
     crmapi_verdict_t verdict;
 
-    if (!r->handler || strcmp(r->handler, HANDLER)) {
-        return DECLINED;
-    }
-    if (!crmapi_permitted(r)) {
-        return HTTP_NOT_FOUND;
-    }
-    ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, -1);
-    if (r->method_number != M_GET) {
-        return HTTP_METHOD_NOT_ALLOWED;
+    if (status != OK) {
+        return status;
     }
     if (ends_with(r, "/live")) {
         return respond(r, HTTP_OK, "live");

@@ -6,7 +6,11 @@
  * RewriteRule in such a file. So no .htaccess file may take part at all. */
 #include "mod_crmapi_permit.h"
 
+#include <string.h>
+
 #include "http_log.h"
+#include "http_protocol.h"
+#include "http_request.h"
 
 APLOG_USE_MODULE(crmapi);
 
@@ -39,7 +43,10 @@ const char *crmapi_set_permit(cmd_parms *cmd, void *config, int on)
     return NULL;
 }
 
-int crmapi_permitted(request_rec *r)
+/* Return whether R's handler may answer: no .htaccess file takes part in R, whose
+ * owner may have set the handler, or the server's configuration permits that.
+ * Otherwise log it. */
+static int is_permitted(request_rec *r)
 {
     const permit_t *permit = ap_get_module_config(r->per_dir_config,
                                                   &crmapi_module);
@@ -55,4 +62,16 @@ int crmapi_permitted(request_rec *r)
         }
     }
     return 1;
+}
+
+int crmapi_asked(request_rec *r, const char *handler)
+{
+    if (!r->handler || strcmp(r->handler, handler)) {
+        return DECLINED;
+    }
+    if (!is_permitted(r)) {
+        return HTTP_NOT_FOUND;
+    }
+    ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, -1);
+    return r->method_number == M_GET ? OK : HTTP_METHOD_NOT_ALLOWED;
 }

@@ -12,9 +12,8 @@ void *crmapi_permit_merge(apr_pool_t *p, void *base, void *more);
 /* The directive CrmApiHtaccessHandlers. */
 const char *crmapi_set_permit(cmd_parms *cmd, void *config, int on);
 
-/* Return whether R's handler, which shows the whole server, may answer: no
- * .htaccess file takes part in R, whose owner may have set the handler, or the
- * server's configuration permits that. Otherwise log it. */
-int crmapi_permitted(request_rec *r);
+/* Return OK if R is a GET for HANDLER, which shows the whole server and may answer;
+ * DECLINED if another one has R; otherwise the status of R's refusal. */
+int crmapi_asked(request_rec *r, const char *handler);
 
 #endif /* MOD_CRMAPI_PERMIT_H */

@@ -395,17 +395,11 @@ static void put_all(scrape_t *scrape)
 
 int crmapi_metrics_handler(request_rec *r)
 {
+    int status = crmapi_asked(r, HANDLER);
     scrape_t scrape;
 
-    if (!r->handler || strcmp(r->handler, HANDLER)) {
-        return DECLINED;
-    }
-    if (!crmapi_permitted(r)) {
-        return HTTP_NOT_FOUND;
-    }
-    ap_allow_standard_methods(r, REPLACE_ALLOW, M_GET, -1);
-    if (r->method_number != M_GET) {
-        return HTTP_METHOD_NOT_ALLOWED;
+    if (status != OK) {
+        return status;
     }
     if (!crmapi_metrics_vhosts()) {
         return HTTP_NOT_FOUND;  /* no server has a mount */
