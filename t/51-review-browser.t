@@ -4,50 +4,19 @@
 use strict;
 use utf8;
 use warnings;
-use File::Temp qw(tempdir);
 use FindBin;
-use IPC::Open2 qw(open2);
 use JSON::PP ();
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Browser;
 use CrmTest::Pages;
 
-my ($chromium) = grep { -x } map { my $dir = $_;
-    map { "$dir/$_" } qw(chromium chromium-browser) } split /:/, $ENV{PATH};
-my ($node) = grep { -x } map { "$_/node" } split /:/, $ENV{PATH};
-if (!$chromium || !$node) {
-    my $missing = $chromium ? "node" : "chromium";
-    plan(skip_all => "no $missing: build/setup --tests installs it");
-}
+plan(skip_all => no_browser()) if no_browser();
 
 my $database = database();
 my $httpd = httpd(database => $database, children => 1,
     conf => "CrmApiReview On\nCrmApiUnsubscribe On\n");
 my $base = "http://127.0.0.1:" . $httpd->port;
-my $json = JSON::PP->new->utf8->allow_nonref;
-my $profile = tempdir("crm-browser-XXXXXX", TMPDIR => 1, CLEANUP => 1);
-$ENV{HOME} = $profile;
-my $pid = open2(my $from, my $to, $node, "$FindBin::RealBin/lib/browser.mjs",
-    $chromium, $profile);
-$to->autoflush(1);
-# Where pictures are kept, if anywhere.
-my $pictures = $ENV{CRM_PICTURES};
-
-# Have the browser do COMMAND; its answer.
-sub browser {
-    my (@command) = @_;
-    print $to $json->encode(\@command) . "\n";
-    my $line = <$from>;
-    die "CrmTest: the browser has ended\n" unless defined $line;
-    my $answer = $json->decode($line);
-    die "CrmTest: @command: $answer->{error}\n" if exists $answer->{error};
-    return $answer->{ok};
-}
-
-sub picture {
-    my ($name) = @_;
-    browser("shot", "$pictures/$name.png") if $pictures;
-}
 
 sub text { browser("eval", "document.body.innerText") }
 
@@ -171,8 +140,6 @@ subtest "unsubscribe" => sub {
     is(status_of($id), "stopped_unsubscribed", "what was planned has stopped");
 };
 
-close $to;
-waitpid $pid, 0;
-is($?, 0, "the browser ended by itself");
+browser_end();
 $httpd->stop;
 done_testing;

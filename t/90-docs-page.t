@@ -5,11 +5,9 @@
 use strict;
 use warnings;
 use FindBin;
-use File::Temp qw(tempdir);
-use IPC::Open2 qw(open2);
-use JSON::PP ();
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Browser;
 
 my $httpd = httpd(database => database());
 my $c = $httpd->client;
@@ -76,23 +74,6 @@ subtest "llms.txt lists the operations" => sub {
 
 # --- in a browser -------------------------------------------------------------
 
-my ($chromium) = grep { -x } map { my $dir = $_;
-    map { "$dir/$_" } qw(chromium chromium-browser) } split /:/, $ENV{PATH};
-my ($node) = grep { -x } map { "$_/node" } split /:/, $ENV{PATH};
-my $json = JSON::PP->new->utf8->allow_nonref;
-my ($pid, $from, $to);
-
-# Have the browser do COMMAND; its answer.
-sub browser {
-    my (@command) = @_;
-    print $to $json->encode(\@command) . "\n";
-    my $line = <$from>;
-    die "CrmTest: the browser has ended\n" unless defined $line;
-    my $answer = $json->decode($line);
-    die "CrmTest: @command: $answer->{error}\n" if exists $answer->{error};
-    return $answer->{ok};
-}
-
 # JavaScript: the lowest contrast of a text to what is behind it (WCAG 2.1).
 my $contrast = <<'END';
 (() => {
@@ -119,13 +100,7 @@ my $contrast = <<'END';
 END
 
 SKIP: {
-    skip "no " . ($chromium ? "node" : "chromium")
-        . ": build/setup --tests installs it", 1 unless $chromium && $node;
-    my $profile = tempdir("crm-browser-XXXXXX", TMPDIR => 1, CLEANUP => 1);
-    local $ENV{HOME} = $profile;
-    $pid = open2($from, $to, $node, "$FindBin::RealBin/lib/browser.mjs",
-        $chromium, $profile);
-    $to->autoflush(1);
+    skip no_browser(), 1 if no_browser();
     subtest "it can be read on any screen, by day and night" => sub {
         my %ground;
         for my $scheme (qw(light dark)) {
@@ -135,8 +110,7 @@ SKIP: {
                 browser("size", $width, 800);
                 browser("open", "http://127.0.0.1:" . $httpd->port
                     . "/api/v1/docs");
-                browser("shot", "$ENV{CRM_PICTURES}/docs-$scheme-$width.png")
-                    if $ENV{CRM_PICTURES};
+                picture("docs-$scheme-$width");
                 browser("eval", "document.querySelectorAll('details')"
                     . ".forEach((it) => { it.open = true; })");
                 cmp_ok(browser("eval", "document.documentElement.scrollWidth"),
@@ -162,8 +136,7 @@ SKIP: {
             "document.querySelector('#listContacts').innerText"),
             qr/external_id/, "with its parameters");
     };
-    close $to;
-    waitpid $pid, 0;
+    browser_end();
 }
 
 $httpd->stop;

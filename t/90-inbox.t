@@ -4,20 +4,14 @@
 use strict;
 use utf8;
 use warnings;
-use File::Temp qw(tempdir);
 use FindBin;
-use IPC::Open2 qw(open2);
-use JSON::PP ();
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Browser;
 use CrmTest::Data;
 use CrmTest::Process;
 
-my ($chromium) = grep { -x } map { my $dir = $_;
-    map { "$dir/$_" } qw(chromium chromium-browser) } split /:/, $ENV{PATH};
-my ($node) = grep { -x } map { "$_/node" } split /:/, $ENV{PATH};
-plan(skip_all => "no " . ($chromium ? "node" : "chromium")
-    . ": build/setup --tests installs it") unless $chromium && $node;
+plan(skip_all => no_browser()) if no_browser();
 
 my $text = read_file("$CrmTest::TOP/docs/inbox.md");
 my ($html) = $text =~ /^```html\n(.*?)^```$/ms;
@@ -69,21 +63,6 @@ sub visitor_sees {
         ->{messages}};
 }
 
-my $json = JSON::PP->new->utf8->allow_nonref;
-my $profile = tempdir("crm-browser-XXXXXX", TMPDIR => 1, CLEANUP => 1);
-$ENV{HOME} = $profile;
-my $pid = open2(my $from, my $to, $node, "$FindBin::RealBin/lib/browser.mjs",
-    $chromium, $profile);
-$to->autoflush(1);
-sub browser {
-    my (@command) = @_;
-    print $to $json->encode(\@command) . "\n";
-    my $line = <$from>;
-    die "CrmTest: the browser has ended\n" unless defined $line;
-    my $answer = $json->decode($line);
-    die "CrmTest: @command: $answer->{error}\n" if exists $answer->{error};
-    return $answer->{ok};
-}
 # The texts of the elements SELECTOR become EXPECTED.
 sub shows {
     my ($selector, $expected, $name) = @_;
@@ -151,7 +130,5 @@ is_deeply(browser("complaints"), [], "the console has no complaint");
 browser("open", "about:blank");
 # ends the request that the proxy has open, and does not know to be unwanted
 visitor_says("Bye");
-close $to;
-waitpid $pid, 0;
-is($?, 0, "the browser ended by itself");
+browser_end();
 done_testing;
