@@ -6,9 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+#include "crm_block.h"
 
 static apr_status_t free_block(void *block)
 {
@@ -66,79 +64,62 @@ void crm_buf_printf(crm_buf_t *buf, const char *format, ...)
 
 /* ---- strings of JSON ----------------------------------------------------- */
 
-/* As many bytes are looked at together. */
-#define BLOCK 16
+#define BLOCK CRM_BLOCK
 
 /* The longest escape, and the room that an escaped block needs, with what is
  * copied behind it. */
 #define ESCAPE 6
 #define ROOM (BLOCK * ESCAPE + BLOCK)
 
-/* 0: no escape is needed; 'u': \u00xx; otherwise the letter behind the
- * backslash. */
-static const char escapes[256] = {
-    'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'b', 't', 'n', 'u', 'f', 'r', 'u',
-    'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u',
-    'u', 'u', ['"'] = '"', ['\\'] = '\\',
-};
-
-/* Copy the BLOCK bytes at TEXT to OUT. Return which of them must be escaped: bit
- * I is that of the byte I. */
-static inline unsigned copy_block(char *out, const char *text)
-{
-#ifdef __SSE2__
-    const __m128i last_control = _mm_set1_epi8(0x1f);
-    __m128i block = _mm_loadu_si128((const void *)text);
-    __m128i marks = _mm_cmpeq_epi8(_mm_max_epu8(block, last_control),
-                                   last_control);
-
-    marks = _mm_or_si128(marks, _mm_cmpeq_epi8(block, _mm_set1_epi8('"')));
-    marks = _mm_or_si128(marks, _mm_cmpeq_epi8(block, _mm_set1_epi8('\\')));
-    _mm_storeu_si128((void *)out, block);
-    return (unsigned)_mm_movemask_epi8(marks);
-#else
-    unsigned marks = 0;
-
-    for (unsigned i = 0; i < BLOCK; i++) {
-        marks |= (unsigned)(escapes[(unsigned char)text[i]] != 0) << i;
-    }
-    memcpy(out, text, BLOCK);
-    return marks;
-#endif
-}
-
-/* Write the escape of the control character C to OUT. Return how much longer it
- * is. */
-static __attribute__((noinline)) apr_size_t write_control(char *out,
-                                                          unsigned char c)
+/* Write the escape of C to OUT. Return its length. */
+static apr_size_t write_escape(char *out, unsigned char c)
 {
     static const char hex[] = "0123456789abcdef";
+    static const char letters[] = "btn\0fr";         /* from U+0008 on */
 
-    memcpy(out, "\\u00", 4);
+    out[0] = '\\';
+    out[1] = c == '"' || c == '\\' ? (char)c
+             : c >= '\b' && c <= '\r' ? letters[c - '\b'] : '\0';
+    if (out[1]) {
+        return 2;
+    }
+    memcpy(out + 1, "u00", 3);
     out[4] = hex[c >> 4];
     out[5] = hex[c & 15];
-    return ESCAPE - 1;
+    return ESCAPE;
+}
+
+/* Escape the bytes MARKS of the block at TEXT, some of which are control
+ * characters. OUT has the block. Return the end of what was written. */
+static __attribute__((noinline)) char *write_controls(char *out,
+                                                      const char *text,
+                                                      unsigned marks)
+{
+    for (; marks; marks &= marks - 1) {
+        apr_size_t at = crm_block_first(marks);
+
+        out += write_escape(out + at, (unsigned char)text[at]) - 1;
+        memcpy(out + at + 1, text + at + 1, BLOCK);
+    }
+    return out + BLOCK;
 }
 
 /* Write the BLOCK bytes at TEXT, escaped, to OUT, which has ROOM bytes. A block
  * can be read behind them. Return the end of what was written. */
 static inline char *write_block(char *out, const char *text)
 {
-    unsigned marks = copy_block(out, text);
+    unsigned marks = crm_block_escapes(text);
 
-    while (marks) {
-        apr_size_t at = (apr_size_t)(unsigned)__builtin_ctz(marks);
-        unsigned char c = (unsigned char)text[at];
-        apr_size_t more = 1;
+    memcpy(out, text, BLOCK);
+    if (marks && crm_block_controls(text)) {
+        return write_controls(out, text, marks);
+    }
+    for (; marks; marks &= marks - 1) {
+        apr_size_t at = crm_block_first(marks);
 
-        out[at] = '\\';
-        out[at + 1] = escapes[c];
-        if (escapes[c] == 'u') {
-            more = write_control(out + at, c);
-        }
-        out += more;
-        memcpy(out + at + 1, text + at + 1, BLOCK);
-        marks &= marks - 1;
+        out[at] = '\\';         /* then the character itself */
+        out++;
+        memcpy(out + at, text + at, BLOCK);
     }
     return out + BLOCK;
 }

@@ -16,6 +16,7 @@
 #include "apr_siphash.h"
 #include "apr_strings.h"
 
+#include "crm_block.h"
 #include "crm_text.h"
 
 /* A hash table that has held more names than this is replaced instead of
@@ -58,10 +59,14 @@ static int fail(check_t *check, const char *rule)
     return 0;
 }
 
+static inline int is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
 static void skip_space(check_t *check)
 {
-    while (check->at < check->end && *check->at
-           && strchr(" \t\r\n", *check->at)) {
+    while (check->at < check->end && is_space(*check->at)) {
         check->at++;
     }
 }
@@ -209,24 +214,21 @@ static int skip_string(check_t *check, int *escaped_p)
 
     *escaped_p = 0;
     check->at++;
-    for (start = check->at; check->at < check->end; ) {
-        unsigned char c = (unsigned char)*check->at;
-
-        if (c == '"') {
+    for (start = check->at; ; ) {
+        check->at = crm_block_plain_end(check->at, check->end);
+        if (check->at == check->end) {
+            break;
+        }
+        if (*check->at == '"') {
             check->at++;
             return 1;
         }
-        if (c < 0x20) {
+        if (*check->at != '\\') {
             return fail(check, "control character in a string");
         }
-        if (c == '\\') {
-            *escaped_p = 1;
-            if (!read_escape(check, NULL)) {
-                return 0;
-            }
-        }
-        else {
-            check->at++;
+        *escaped_p = 1;
+        if (!read_escape(check, NULL)) {
+            return 0;
         }
     }
     check->at = start;
@@ -503,17 +505,12 @@ static apr_status_t put_value(void *value)
     return APR_SUCCESS;
 }
 
-const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
-                           const char *text, apr_size_t len,
-                           apr_pool_t *result_pool)
+const char *crm_json_tree(json_object **value_p, const char *text,
+                          apr_size_t len, apr_pool_t *result_pool)
 {
-    const char *rule = crm_json_check(offset_p, text, len, result_pool);
-    json_tokener *tokener;
+    json_tokener *tokener = json_tokener_new_ex(CRM_JSON_DEPTH + 1);
+    const char *rule = NULL;
 
-    if (rule) {
-        return rule;
-    }
-    tokener = json_tokener_new_ex(CRM_JSON_DEPTH + 1);
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
     *value_p = json_tokener_parse_ex(tokener, text, (int)len);
     if (json_tokener_get_error(tokener) == json_tokener_continue) {
@@ -527,6 +524,15 @@ const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
     apr_pool_cleanup_register(result_pool, *value_p, put_value,
                               apr_pool_cleanup_null);
     return rule;
+}
+
+const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
+                           const char *text, apr_size_t len,
+                           apr_pool_t *result_pool)
+{
+    const char *rule = crm_json_check(offset_p, text, len, result_pool);
+
+    return rule ? rule : crm_json_tree(value_p, text, len, result_pool);
 }
 
 crm_error_t *crm_json_body(json_object **value_p, const char *body,

@@ -27,6 +27,12 @@ const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
                            const char *text, apr_size_t len,
                            apr_pool_t *result_pool);
 
+/* Set *VALUE_P to the value of the LEN bytes at TEXT, which crm_json_check() has
+ * accepted, or a part of such a text. It is released with RESULT_POOL. Return NULL,
+ * or what json-c cannot do. */
+const char *crm_json_tree(json_object **value_p, const char *text,
+                          apr_size_t len, apr_pool_t *result_pool);
+
 /* The same for a request body: parse the LEN bytes at BODY into *VALUE_P.
  * Errors: CRM_E_BAD_REQUEST, which names the rule and the byte. */
 crm_error_t *crm_json_body(json_object **value_p, const char *body,

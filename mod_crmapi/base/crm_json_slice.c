@@ -11,15 +11,17 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
-/* What ends a run of bytes: of white space, in a string, between strings of an
- * array or object, of a number or word. */
-enum {SPACE = 1, STRING = 2, NESTED = 4, WORD = 8};
+#include "crm_block.h"
+
+/* What ends a run of bytes: of white space, between strings of an array or object,
+ * of a number or word. */
+enum {SPACE = 1, NESTED = 2, WORD = 4};
 
 static const unsigned char ends[256] = {
     [0] = WORD, [' '] = SPACE | WORD, ['\t'] = SPACE | WORD,
     ['\n'] = SPACE | WORD, ['\r'] = SPACE | WORD, [','] = WORD,
-    ['"'] = STRING | NESTED, ['\\'] = STRING, ['{'] = NESTED, ['['] = NESTED,
-    ['}'] = NESTED | WORD, [']'] = NESTED | WORD,
+    ['"'] = NESTED, ['{'] = NESTED, ['['] = NESTED, ['}'] = NESTED | WORD,
+    [']'] = NESTED | WORD,
 };
 
 static inline int is_end(char c, int what)
@@ -46,8 +48,8 @@ static inline const char *find_end(const char *at, const char *end, int what)
 /* Return the end of the string whose opening quote is at AT. */
 static const char *end_of_string(const char *at, const char *end)
 {
-    for (at = find_end(at + 1, end, STRING); at < end && *at == '\\';
-         at = find_end(at + 2, end, STRING)) {
+    for (at = crm_block_plain_end(at + 1, end); at < end && *at == '\\';
+         at = crm_block_plain_end(at + 2, end)) {
     }
     return at < end ? at + 1 : end;
 }
@@ -229,13 +231,35 @@ int crm_slice_is(crm_slice_t value, const char *text)
 {
     apr_size_t len = strlen(text);
 
-    if (crm_slice_type(value) != '"') {
+    if (crm_slice_type(value) != '"' || value.len < len + 2) {
         return 0;
     }
-    if (memchr(value.text, '\\', value.len)) {
-        return escaped_is(value, text, len);
+    if (value.len == len + 2) {
+        return !memcmp(value.text + 1, text, len);
     }
-    return value.len == len + 2 && !memcmp(value.text + 1, text, len);
+    /* only with escapes it can be longer */
+    return memchr(value.text, '\\', value.len) && escaped_is(value, text, len);
+}
+
+void crm_json_find_all(crm_slice_t *found, crm_slice_t value,
+                       const char *const *names)
+{
+    crm_json_walk_t walk;
+    crm_slice_t name, one;
+    int count = 0;
+
+    while (names[count]) {
+        found[count++] = (crm_slice_t){NULL, 0};
+    }
+    crm_json_walk(&walk, value, '{');
+    while (crm_json_member(&name, &one, &walk)) {
+        for (int i = 0; i < count; i++) {
+            if (crm_slice_is(name, names[i])) {
+                found[i] = one;
+                break;
+            }
+        }
+    }
 }
 
 crm_slice_t crm_json_find(crm_slice_t value, const char *name)

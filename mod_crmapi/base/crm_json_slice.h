@@ -52,6 +52,11 @@ int crm_slice_is(crm_slice_t value, const char *text);
  * or VALUE is no object. */
 crm_slice_t crm_json_find(crm_slice_t value, const char *name);
 
+/* Set FOUND to the members of the object VALUE with NAMES, which NULL ends, in
+ * their order. Texts are NULL as crm_json_find() has them. */
+void crm_json_find_all(crm_slice_t *found, crm_slice_t value,
+                       const char *const *names);
+
 /* Return, in POOL, the text of the string VALUE, with its quotes: unescaped and
  * terminated by NUL. *LEN_P (may be NULL) is its length, since U+0000 may be in
  * it. */

@@ -15,6 +15,8 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_block.h"
+
 #define EMAIL_MAX 254
 #define PHONE_MAX 64
 
@@ -39,17 +41,40 @@ int crm_text_next(apr_size_t *bytes_p, const char *s, apr_size_t len)
     return c;
 }
 
+/* Return the number of the first byte at S, from AT on, that is not ASCII; LEN if
+ * there is none. */
+static apr_size_t skip_ascii(const char *s, apr_size_t at, apr_size_t len)
+{
+    for (; len - at >= CRM_BLOCK; at += CRM_BLOCK) {
+        unsigned marks = crm_block_beyond_ascii(s + at);
+
+        if (marks) {
+            return at + crm_block_first(marks);
+        }
+    }
+    while (at < len && U8_IS_SINGLE(s[at])) {
+        at++;
+    }
+    return at;
+}
+
 apr_size_t crm_text_valid_bytes(const char *s, apr_size_t len)
 {
     const uint8_t *bytes = (const uint8_t *)s;
-    apr_size_t at = 0, next = 0;
-    UChar32 c = 0;
+    apr_size_t at = skip_ascii(s, 0, len);
 
-    while (next < len && c >= 0) {
-        at = next;
+    while (at < len) {
+        apr_size_t next = at;
+        UChar32 c;
+
         U8_NEXT(bytes, next, len, c);
+        if (c < 0) {
+            return at;
+        }
+        at = next < len && U8_IS_SINGLE(bytes[next])
+             ? skip_ascii(s, next, len) : next;
     }
-    return c < 0 ? at : len;
+    return len;
 }
 
 int crm_text_valid_utf8(const char *s, apr_size_t len)

@@ -61,21 +61,19 @@ static int is_write(const char *method, const char *name)
     return tool && tool->write;
 }
 
-/* Return the class of CALL if its headers tell it: so it can be refused before its
+/* Return the class of CALL if MCP's headers tell it: so it can be refused before its
  * body is read. Headers that contradict the body are refused later. A body larger
  * than what a read needs is a write's. Return -1 if only the body tells it. */
-static int class_of_headers(crm_call_t *call)
+static int class_of_headers(const mcp_t *mcp, crm_call_t *call)
 {
-    const crm_request_t *request = call->request;
-    const char *version = crm_request_header(request, VERSION_HEADER);
-    const char *method = crm_request_header(request, METHOD_HEADER);
-    const char *name = crm_request_header(request, NAME_HEADER);
-    const char *length = crm_request_header(request, "Content-Length");
+    const char *length;
 
-    if (version && method && !strcmp(version, mcp_versions[0])) {
-        return is_write(method, name ? mcp_header_text(name, call->pool) : NULL)
+    if (mcp->version && mcp->method && !strcmp(mcp->version, mcp_versions[0])) {
+        return is_write(mcp->method, mcp->name
+                        ? mcp_header_text(mcp->name, call->pool) : NULL)
                ? CRM_LIMIT_WRITE : CRM_LIMIT_READ;
     }
+    length = crm_request_header(call->request, "Content-Length");
     return !length || strlen(length) > 9 || atoi(length) > CRM_ACCESS_BODY_MAX
            ? CRM_LIMIT_WRITE : -1;
 }
@@ -84,7 +82,7 @@ static int class_of_headers(crm_call_t *call)
  * MCP. */
 static crm_error_t *charge(mcp_t *mcp, crm_call_t *call)
 {
-    int class = class_of_headers(call);
+    int class = class_of_headers(mcp, call);
 
     if (class >= 0) {
         CRM_ERR(crm_access_charge(call, (crm_limit_class_t)class));
@@ -93,9 +91,7 @@ static crm_error_t *charge(mcp_t *mcp, crm_call_t *call)
     }
     read_message(mcp, call);
     return crm_access_charge(call, is_write(mcp->message.method,
-                                            mcp_message_text(&mcp->message,
-                                                             "name",
-                                                             call->pool))
+                                            mcp->message.name)
                              ? CRM_LIMIT_WRITE : CRM_LIMIT_READ);
 }
 
@@ -109,6 +105,9 @@ static crm_error_t *admit(crm_call_t *call)
         return crm_access_charge(call, CRM_LIMIT_READ);
     }
     call->state = mcp = apr_pcalloc(call->pool, sizeof(*mcp));
+    mcp->version = crm_request_header(call->request, VERSION_HEADER);
+    mcp->method = crm_request_header(call->request, METHOD_HEADER);
+    mcp->name = crm_request_header(call->request, NAME_HEADER);
     return charge(mcp, call);
 }
 
@@ -166,22 +165,19 @@ static crm_error_t *refuse_version(crm_call_t *call, const char *version)
 static const char *header_problem(const crm_call_t *call,
                                   const mcp_method_t *method)
 {
-    const mcp_message_t *message = &mcp_of(call)->message;
-    const crm_request_t *request = call->request;
-    const char *problem = mcp_header_check(
-        VERSION_HEADER, crm_request_header(request, VERSION_HEADER),
-        message->version, 0, call->pool);
+    const mcp_t *mcp = mcp_of(call);
+    const mcp_message_t *message = &mcp->message;
+    const char *problem = mcp_header_check(VERSION_HEADER, mcp->version,
+                                           message->version, 0, call->pool);
 
     if (!problem) {
-        problem = mcp_header_check(METHOD_HEADER,
-                                   crm_request_header(request, METHOD_HEADER),
+        problem = mcp_header_check(METHOD_HEADER, mcp->method,
                                    message->method, 0, call->pool);
     }
-    if (!problem && method && method->subject) {
-        problem = mcp_header_check(NAME_HEADER,
-                                   crm_request_header(request, NAME_HEADER),
-                                   mcp_message_text(message, method->subject,
-                                                    call->pool), 1,
+    if (!problem && method && method->subject != MCP_OF_NOTHING) {
+        problem = mcp_header_check(NAME_HEADER, mcp->name,
+                                   method->subject == MCP_OF_URI
+                                   ? message->uri : message->name, 1,
                                    call->pool);
     }
     return problem;
@@ -191,8 +187,6 @@ static const char *header_problem(const crm_call_t *call,
  * _meta, or should. */
 static crm_error_t *serve_modern(crm_call_t *call, const mcp_method_t *method)
 {
-    static const char capabilities[] =
-        "io.modelcontextprotocol/clientCapabilities";
     const mcp_message_t *message = &mcp_of(call)->message;
     const char *problem;
 
@@ -207,7 +201,7 @@ static crm_error_t *serve_modern(crm_call_t *call, const mcp_method_t *method)
     if (strcmp(message->version, mcp_versions[0])) {
         return refuse_version(call, message->version);
     }
-    if (crm_slice_type(crm_json_find(message->meta, capabilities)) != '{') {
+    if (crm_slice_type(message->capabilities) != '{') {
         return refuse(call, 400, MCP_INVALID_PARAMS, "_meta must have"
                       " io.modelcontextprotocol/clientCapabilities", NULL);
     }
@@ -219,9 +213,9 @@ static crm_error_t *serve_modern(crm_call_t *call, const mcp_method_t *method)
 
 /* Serve CALL, a request of METHOD (NULL: an unknown one) of a client that begins
  * with "initialize" and then sends VERSION in a header. */
-static crm_error_t *serve_earlier(crm_call_t *call, const mcp_method_t *method,
-                                  const char *version)
+static crm_error_t *serve_earlier(crm_call_t *call, const mcp_method_t *method)
 {
+    const char *version = mcp_of(call)->version;
     int begins = method && !strcmp(method->name, "initialize");
 
     if (!version && !begins) {
@@ -249,7 +243,6 @@ static crm_error_t *serve_notification(crm_call_t *call)
 
 static crm_error_t *serve(crm_call_t *call)
 {
-    const char *version = crm_request_header(call->request, VERSION_HEADER);
     mcp_t *mcp = mcp_of(call);
     const mcp_method_t *method;
 
@@ -265,9 +258,9 @@ static crm_error_t *serve(crm_call_t *call)
     }
     method = mcp_method_find(mcp->message.method);
     mcp->modern = mcp->message.version
-                  || (version && !strcmp(version, mcp_versions[0]));
+                  || (mcp->version && !strcmp(mcp->version, mcp_versions[0]));
     return mcp->modern ? serve_modern(call, method)
-           : serve_earlier(call, method, version);
+           : serve_earlier(call, method);
 }
 
 /* ---- the mount ----------------------------------------------------------- */

@@ -65,8 +65,7 @@ void mcp_answer_error(crm_call_t *call, int status, int code,
 
 int mcp_refuse_cursor(crm_call_t *call)
 {
-    char type = crm_slice_type(crm_json_find(mcp_of(call)->message.params,
-                                             "cursor"));
+    char type = crm_slice_type(mcp_of(call)->message.cursor);
 
     if (!type || type == 'n') {
         return 0;

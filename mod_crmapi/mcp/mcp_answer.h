@@ -11,6 +11,7 @@
 /* The state of a call to the mount. */
 typedef struct mcp_t {
     mcp_message_t message;
+    const char *version, *method, *name;        /* of its headers */
     int code;                   /* of what is wrong with it, or 0 */
     const char *problem;        /* what is wrong */
     crm_error_t *failed;        /* its body could not be read, or NULL */

@@ -30,8 +30,7 @@ void mcp_operation_begin(mcp_operation_t *operation, const crm_route_t *route,
 {
     memset(operation, 0, sizeof(*operation));
     operation->route = route;
-    crm_buf_init(&operation->query, 256, pool);
-    crm_buf_init(&operation->body, 512, pool);
+    operation->query.pool = pool;
 }
 
 /* ---- the query ----------------------------------------------------------- */
@@ -62,12 +61,16 @@ void mcp_operation_param(mcp_operation_t *operation, const char *name,
 {
     crm_buf_t *query = &operation->query;
 
+    if (!query->data) {
+        crm_buf_init(query, 256, query->pool);
+    }
     if (query->len) {
         crm_buf_putc(query, '&');
     }
     add_encoded(query, name, strlen(name));
     crm_buf_putc(query, '=');
     add_encoded(query, value, len);
+    *crm_buf_reserve(query, 1) = '\0';
 }
 
 /* Return whether VALUE is a string, a number or a boolean. */
@@ -255,10 +258,10 @@ static void read_argument(reader_t *reader, int has_body, crm_slice_t name,
     }
 }
 
-/* Return whether ARGUMENTS have NAME, and not as null. */
-static int has(crm_slice_t arguments, const char *name)
+/* Return whether there is VALUE, and it is not null. */
+static int is_given(crm_slice_t value)
 {
-    char type = crm_slice_type(crm_json_find(arguments, name));
+    char type = crm_slice_type(value);
 
     return type && type != 'n';
 }
@@ -268,12 +271,20 @@ static int has(crm_slice_t arguments, const char *name)
 static void add_defaults(mcp_operation_t *operation, const mcp_tool_t *tool,
                          crm_slice_t arguments)
 {
-    int pages = tool->pages || tool->log;
+    enum {SIZE, PAGE, CURSOR, ALL};
+    static const char *const names[ALL + 1] = {
+        "page_size", "page", "cursor", NULL
+    };
+    crm_slice_t found[ALL];
 
-    if (pages && !has(arguments, "page_size")) {
+    if (!tool->pages && !tool->log) {
+        return;
+    }
+    crm_json_find_all(found, arguments, names);
+    if (!is_given(found[SIZE])) {
         mcp_operation_param(operation, "page_size", "10", 2);
     }
-    if (tool->pages && !has(arguments, "page") && !has(arguments, "cursor")) {
+    if (tool->pages && !is_given(found[PAGE]) && !is_given(found[CURSOR])) {
         mcp_operation_param(operation, "cursor", "*", 1);
     }
 }
@@ -281,23 +292,29 @@ static void add_defaults(mcp_operation_t *operation, const mcp_tool_t *tool,
 /* Set OPERATION's path from its ids, which must all be there. */
 static void set_path(reader_t *reader, const crm_operation_t *operation)
 {
-    const char *path = operation->path, *made = "";
-    apr_pool_t *pool = reader->pool;
+    const char *template = operation->path;
+    const crm_arg_t *args = reader->operation->args;
+    apr_size_t size = strlen(template) + 1;
+    char *at;
+    int count = 0;
 
-    for (int i = 0; i < CRM_ROUTE_ARGS && reader->tool->ids[i]; i++) {
-        const crm_arg_t *arg = &reader->operation->args[i];
-        const char *at = strchr(path, '{');
-
-        if (!arg->text) {
-            refuse(reader, reader->tool->ids[i], "is required");
+    for (; count < CRM_ROUTE_ARGS && reader->tool->ids[count]; count++) {
+        if (!args[count].text) {
+            refuse(reader, reader->tool->ids[count], "is required");
             return;
         }
-        made = apr_pstrcat(pool, made, apr_pstrmemdup(
-                               pool, path, (apr_size_t)(at - path)),
-                           apr_pstrmemdup(pool, arg->text, arg->len), NULL);
-        path = strchr(at, '}') + 1;
+        size += args[count].len;
     }
-    reader->operation->path = apr_pstrcat(pool, made, path, NULL);
+    reader->operation->path = at = apr_palloc(reader->pool, size);
+    for (int i = 0; i < count; i++) {
+        apr_size_t len = strcspn(template, "{");
+
+        memcpy(at, template, len);
+        memcpy(at + len, args[i].text, args[i].len);
+        at += len + args[i].len;
+        template = strchr(template, '}') + 1;
+    }
+    memcpy(at, template, strlen(template) + 1);
 }
 
 crm_error_t *mcp_arguments_read(mcp_operation_t *operation,
@@ -311,6 +328,9 @@ crm_error_t *mcp_arguments_read(mcp_operation_t *operation,
     crm_json_walk_t walk;
 
     mcp_operation_begin(operation, tool->route, pool);
+    if (has_body) {
+        crm_buf_init(&operation->body, arguments.len + 2, pool);
+    }
     crm_json_walk(&walk, arguments, '{');
     while (crm_json_member(&name, &value, &walk)
            && operation->query.len <= QUERY_MAX) {

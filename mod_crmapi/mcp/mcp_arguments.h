@@ -10,8 +10,8 @@ typedef struct mcp_operation_t {
     const crm_route_t *route;
     crm_arg_t args[CRM_ROUTE_ARGS]; /* the ids of its path */
     const char *path;           /* "/contacts/0190..." */
-    crm_buf_t query;
-    crm_buf_t body;
+    crm_buf_t query;            /* ends with NUL; its data is NULL without one */
+    crm_buf_t body;             /* its data is NULL without one */
     const char *key;            /* its Idempotency-Key, or NULL */
     crm_slice_t fields;         /* the argument "fields": an array, or none */
 } mcp_operation_t;

@@ -8,9 +8,23 @@
 
 #include "crm_json.h"
 
-/* The key of a request's version in _meta (MCP 2026-07-28, basic/index,
- * "_meta"). */
-#define VERSION_KEY "io.modelcontextprotocol/protocolVersion"
+/* The prefix of keys in _meta (MCP 2026-07-28, basic/index, "_meta"). */
+#define PREFIX "io.modelcontextprotocol/"
+
+/* The members that are read, of a message, of its params, and of their _meta. */
+enum {VERSION, ID, METHOD, PARAMS, RESULT, ERROR, MEMBERS};
+enum {NAME, URI, ARGUMENTS, CURSOR, ASKED, META, PARAM_MEMBERS};
+enum {META_VERSION, META_CAPABILITIES, META_MEMBERS};
+
+static const char *const members[MEMBERS + 1] = {
+    "jsonrpc", "id", "method", "params", "result", "error", NULL
+};
+static const char *const param_members[PARAM_MEMBERS + 1] = {
+    "name", "uri", "arguments", "cursor", "protocolVersion", "_meta", NULL
+};
+static const char *const meta_members[META_MEMBERS + 1] = {
+    PREFIX "protocolVersion", PREFIX "clientCapabilities", NULL
+};
 
 const char *mcp_short_text(crm_slice_t value, apr_pool_t *pool)
 {
@@ -45,55 +59,32 @@ static int is_id(crm_slice_t value)
 static int read_params(mcp_message_t *message, crm_slice_t params,
                        apr_pool_t *pool)
 {
+    crm_slice_t found[PARAM_MEMBERS], meta[META_MEMBERS];
+
     if (!params.text) {
         return 1;
     }
     if (*params.text != '{') {
         return 0;
     }
+    crm_json_find_all(found, params, param_members);
+    crm_json_find_all(meta, found[META], meta_members);
     message->params = params;
-    message->meta = crm_json_find(params, "_meta");
-    if (crm_slice_type(message->meta) != '{') {
-        message->meta.text = NULL;
-    }
-    message->version = mcp_short_text(crm_json_find(message->meta, VERSION_KEY),
-                                  pool);
+    message->name = mcp_short_text(found[NAME], pool);
+    message->uri = mcp_short_text(found[URI], pool);
+    message->asked = mcp_short_text(found[ASKED], pool);
+    message->arguments = found[ARGUMENTS];
+    message->cursor = found[CURSOR];
+    message->version = mcp_short_text(meta[META_VERSION], pool);
+    message->capabilities = meta[META_CAPABILITIES];
     return 1;
-}
-
-/* The members of a message that matter. */
-typedef struct parts_t {
-    crm_slice_t version, id, method, params, other;
-} parts_t;
-
-/* Set PARTS to those of the object VALUE. OTHER is a member of a response. */
-static void find_parts(parts_t *parts, crm_slice_t value)
-{
-    crm_json_walk_t walk;
-    crm_slice_t name, found;
-
-    memset(parts, 0, sizeof(*parts));
-    crm_json_walk(&walk, value, '{');
-    while (crm_json_member(&name, &found, &walk)) {
-        crm_slice_t *into = crm_slice_is(name, "jsonrpc") ? &parts->version
-                            : crm_slice_is(name, "id") ? &parts->id
-                            : crm_slice_is(name, "method") ? &parts->method
-                            : crm_slice_is(name, "params") ? &parts->params
-                            : crm_slice_is(name, "result")
-                              || crm_slice_is(name, "error") ? &parts->other
-                            : NULL;
-
-        if (into) {
-            *into = found;
-        }
-    }
 }
 
 /* Read VALUE, valid JSON, into *MESSAGE. Return NULL or what is wrong. */
 static const char *read_message(mcp_message_t *message, crm_slice_t value,
                                 apr_pool_t *pool)
 {
-    parts_t parts;
+    crm_slice_t found[MEMBERS];
 
     if (*value.text == '[') {
         return "Batches are not supported: send one message";
@@ -101,20 +92,21 @@ static const char *read_message(mcp_message_t *message, crm_slice_t value,
     if (*value.text != '{') {
         return "The message must be an object";
     }
-    find_parts(&parts, value);
-    if (parts.id.text && !is_id(parts.id)) {
+    crm_json_find_all(found, value, members);
+    if (found[ID].text && !is_id(found[ID])) {
         return "The id must be an integer or a string, of at most 256 bytes";
     }
-    message->id = parts.id;
-    message->method = mcp_short_text(parts.method, pool);
-    if (!crm_slice_is(parts.version, "2.0")) {
+    message->id = found[ID];
+    message->method = mcp_short_text(found[METHOD], pool);
+    if (!crm_slice_is(found[VERSION], "2.0")) {
         return "The member \"jsonrpc\" must be \"2.0\"";
     }
     if (!message->method) {
-        return parts.other.text ? "Responses are not accepted"
+        return found[RESULT].text || found[ERROR].text
+               ? "Responses are not accepted"
                : "The method must be a string of at most 1024 bytes";
     }
-    return read_params(message, parts.params, pool) ? NULL
+    return read_params(message, found[PARAMS], pool) ? NULL
            : "The params must be an object";
 }
 
@@ -132,10 +124,4 @@ int mcp_message_read(mcp_message_t *message, const char **problem_p,
     }
     *problem_p = read_message(message, crm_json_slice(text, len), pool);
     return *problem_p ? MCP_INVALID_REQUEST : 0;
-}
-
-const char *mcp_message_text(const mcp_message_t *message, const char *name,
-                             apr_pool_t *pool)
-{
-    return mcp_short_text(crm_json_find(message->params, name), pool);
 }

@@ -31,8 +31,12 @@ typedef struct mcp_message_t {
     crm_slice_t id;             /* as it was sent */
     const char *method;         /* NULL: it has none that can be told */
     crm_slice_t params;         /* an object, or none */
-    crm_slice_t meta;           /* params._meta, an object, or none */
-    const char *version;        /* the protocol's, of _meta, or NULL */
+    const char *name, *uri;     /* of params, as mcp_short_text() has them */
+    const char *asked;          /* the same of its protocolVersion */
+    crm_slice_t arguments;      /* of params */
+    crm_slice_t cursor;
+    const char *version;        /* the protocol's, of params._meta, or NULL */
+    crm_slice_t capabilities;   /* the client's, the same */
 } mcp_message_t;
 
 /* Read the LEN bytes at TEXT, the body of a request, into *MESSAGE, with strings
@@ -44,9 +48,5 @@ int mcp_message_read(mcp_message_t *message, const char **problem_p,
 /* Return the text of VALUE, in POOL, if it is a string of at most MCP_NAME_MAX
  * bytes without U+0000. Otherwise NULL. */
 const char *mcp_short_text(crm_slice_t value, apr_pool_t *pool);
-
-/* The same of the member NAME of MESSAGE's params. */
-const char *mcp_message_text(const mcp_message_t *message, const char *name,
-                             apr_pool_t *pool);
 
 #endif /* MCP_MESSAGE_H */

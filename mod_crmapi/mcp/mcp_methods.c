@@ -82,9 +82,7 @@ static crm_error_t *serve_initialize(crm_call_t *call)
     CRM_ERR(mcp_rights_read(&rights, call));
     mcp_begin_result(out, mcp);
     crm_buf_puts(out, "\"protocolVersion\":");
-    add_string(out, negotiate(mcp_message_text(&mcp->message,
-                                               "protocolVersion",
-                                               call->pool)));
+    add_string(out, negotiate(mcp->message.asked));
     crm_buf_puts(out, ",\"serverInfo\":{\"name\":\"mod_crmapi\",\"version\":\""
                  CRM_VERSION "\"},");
     add_capabilities(out);
@@ -143,14 +141,13 @@ static crm_error_t *serve_tools_list(crm_call_t *call)
 static crm_error_t *serve_tools_call(crm_call_t *call)
 {
     const mcp_message_t *message = &mcp_of(call)->message;
-    const char *name = mcp_message_text(message, "name", call->pool);
-    crm_slice_t arguments = crm_json_find(message->params, "arguments");
-    const mcp_tool_t *tool = name ? mcp_tool_find(name) : NULL;
+    const mcp_tool_t *tool = message->name ? mcp_tool_find(message->name)
+                             : NULL;
     const char *problem =
-        !name ? "The name of the tool must be a string"
+        !message->name ? "The name of the tool must be a string"
         : !tool || !is_offered(call, tool)
           ? "Unknown tool: tools/list has their names"
-        : arguments.text && *arguments.text != '{'
+        : message->arguments.text && *message->arguments.text != '{'
           ? "The arguments must be an object" : NULL;
     mcp_rights_t rights;
 
@@ -160,22 +157,22 @@ static crm_error_t *serve_tools_call(crm_call_t *call)
         return NULL;
     }
     call->response->route = tool->label;
-    return tool->serve(call, tool, arguments);
+    return tool->serve(call, tool, message->arguments);
 }
 
 /* ---- the table ----------------------------------------------------------- */
 
 static const mcp_method_t methods[] = {
-    {"server/discover", 1, 0, NULL, serve_discover},
-    {"initialize", 0, 1, NULL, serve_initialize},
-    {"ping", 0, 1, NULL, serve_ping},
-    {"tools/list", 1, 1, NULL, serve_tools_list},
-    {"tools/call", 1, 1, "name", serve_tools_call},
-    {"resources/list", 1, 1, NULL, mcp_resources_list},
-    {"resources/templates/list", 1, 1, NULL, mcp_resources_templates},
-    {"resources/read", 1, 1, "uri", mcp_resources_read},
-    {"prompts/list", 1, 1, NULL, mcp_prompts_list},
-    {"prompts/get", 1, 1, "name", mcp_prompts_get},
+    {"server/discover", 1, 0, MCP_OF_NOTHING, serve_discover},
+    {"initialize", 0, 1, MCP_OF_NOTHING, serve_initialize},
+    {"ping", 0, 1, MCP_OF_NOTHING, serve_ping},
+    {"tools/list", 1, 1, MCP_OF_NOTHING, serve_tools_list},
+    {"tools/call", 1, 1, MCP_OF_NAME, serve_tools_call},
+    {"resources/list", 1, 1, MCP_OF_NOTHING, mcp_resources_list},
+    {"resources/templates/list", 1, 1, MCP_OF_NOTHING, mcp_resources_templates},
+    {"resources/read", 1, 1, MCP_OF_URI, mcp_resources_read},
+    {"prompts/list", 1, 1, MCP_OF_NOTHING, mcp_prompts_list},
+    {"prompts/get", 1, 1, MCP_OF_NAME, mcp_prompts_get},
 };
 
 const mcp_method_t *mcp_method_find(const char *name)

@@ -9,13 +9,17 @@
  * modern: it has no "initialize", and each request says its version. */
 extern const char *const mcp_versions[];
 
+/* What of its params the header Mcp-Name repeats. */
+typedef enum mcp_subject_t {
+    MCP_OF_NOTHING, MCP_OF_NAME, MCP_OF_URI
+} mcp_subject_t;
+
 /* A method. */
 typedef struct mcp_method_t {
     const char *name;           /* "tools/call" */
     int modern;                 /* it is one of 2026-07-28 */
     int earlier;                /* it is one of the revisions before */
-    const char *subject;        /* the member of its params that the header
-                                   Mcp-Name repeats, or NULL */
+    mcp_subject_t subject;
     /* Serve CALL, which is of this method. */
     crm_error_t *(*serve)(crm_call_t *call);
 } mcp_method_t;

@@ -128,12 +128,10 @@ static void answer_prompt(crm_call_t *call, const prompt_t *prompt,
 crm_error_t *mcp_prompts_get(crm_call_t *call)
 {
     const mcp_message_t *message = &mcp_of(call)->message;
-    const prompt_t *prompt = find_prompt(mcp_message_text(message, "name",
-                                                          call->pool));
-    crm_slice_t arguments = crm_json_find(message->params, "arguments");
+    const prompt_t *prompt = find_prompt(message->name);
     const char *value = prompt && prompt->argument
-        ? mcp_short_text(crm_json_find(arguments, prompt->argument),
-                         call->pool) : NULL;
+        ? mcp_short_text(crm_json_find(message->arguments,
+                                       prompt->argument), call->pool) : NULL;
     mcp_rights_t rights;
 
     CRM_ERR(mcp_rights_read(&rights, call));

@@ -165,8 +165,7 @@ static crm_error_t *read_timeline(crm_call_t *call, const char *uri,
 
 crm_error_t *mcp_resources_read(crm_call_t *call)
 {
-    const char *uri = mcp_message_text(&mcp_of(call)->message, "uri",
-                                       call->pool);
+    const char *uri = mcp_of(call)->message.uri;
     crm_slice_t id = contact_of(uri ? uri : "", call->pool);
     mcp_rights_t rights;
 

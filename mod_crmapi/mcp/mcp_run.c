@@ -21,8 +21,6 @@ static const crm_request_t *request_of(const crm_call_t *call,
                                          sizeof(*request));
     apr_table_t *headers = apr_table_make(call->pool, 2);
 
-    crm_buf_putc(&operation->query, '\0');
-    operation->query.len--;
     apr_table_setn(headers, "Prefer", "handling=strict");
     if (operation->key) {
         apr_table_setn(headers, "Idempotency-Key", operation->key);
@@ -38,7 +36,7 @@ static const crm_request_t *request_of(const crm_call_t *call,
 /* Remove the headers that speak of the API's own response. */
 static void drop_headers(crm_call_t *call)
 {
-    static const char *const names[] = {"ETag", "Link", "Location"};
+    static const char *const names[] = {"Link", "Location"};
 
     for (size_t i = 0; i < CRM_NELTS(names); i++) {
         apr_table_unset(call->response->headers, names[i]);
@@ -55,6 +53,7 @@ crm_error_t *mcp_run(crm_call_t *call, mcp_operation_t *operation)
     memcpy(call->args, operation->args, sizeof(call->args));
     call->body = operation->body.len ? operation->body.data : "";
     call->body_len = operation->body.len;
+    call->body_checked = 1;
     call->inner = 1;
     error = crm_rest_serve(call);
     call->inner = outer.inner;
@@ -63,6 +62,7 @@ crm_error_t *mcp_run(crm_call_t *call, mcp_operation_t *operation)
     memcpy(call->args, outer.args, sizeof(call->args));
     call->body = outer.body;
     call->body_len = outer.body_len;
+    call->body_checked = outer.body_checked;
     call->state = outer.state;
     drop_headers(call);
     return error;

@@ -352,7 +352,7 @@ void crm_rest_tag(crm_call_t *call, const char *updated_at)
     const crm_rest_t *rest = crm_rest(call);
     char *tag;
 
-    if (!rest->endpoint->tagged) {
+    if (!rest->endpoint->tagged || call->inner) {
         return;
     }
     tag = apr_palloc(call->pool, CRM_ETAG_SIZE);

@@ -435,6 +435,10 @@ crm_error_t *crm_call_json(json_object **value_p, crm_call_t *call)
                                 call->pool);
     }
     CRM_ERR(crm_call_body(&data, &len, call));
+    if (call->body_checked) {
+        return crm_json_tree(value_p, data, len, call->pool)
+               ? crm_error_create(CRM_E_BAD_REQUEST, NULL, call->pool) : NULL;
+    }
     return crm_json_body(value_p, data, len, call->pool);
 }
 

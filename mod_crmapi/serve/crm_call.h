@@ -37,6 +37,7 @@ struct crm_call_t {
                                    the limit of the next wait */
     const char *body;           /* the body; NULL: it was not read */
     apr_size_t body_len;
+    int body_checked;           /* it is valid JSON, as crm_json_check() has it */
     void *state;                /* the handler's state */
     /* Make CALL's response of ROWS, which crm_call_read() is asked for, in any
      * thread, and return 1; or return 0 if these rows need more than that. NULL:

@@ -41,8 +41,8 @@ static void read_as(const mcp_tool_t *tool, crm_slice_t arguments,
         return;
     }
     must(operation.path != NULL);
-    must(!memchr(operation.query.data, '\0', operation.query.len));
-    crm_buf_putc(&operation.query, '\0');
+    must(!operation.query.data
+         || strlen(operation.query.data) == operation.query.len);
     crm_query_parse(&params, operation.query.data, pool);
     must(!crm_kind_of(endpoint->operation)->has_body
          || !crm_json_check(&offset, operation.body.data, operation.body.len,
@@ -53,8 +53,8 @@ static void read_as(const mcp_tool_t *tool, crm_slice_t arguments,
 static void read_parts(const mcp_message_t *message, apr_pool_t *pool)
 {
     const apr_array_header_t *tools = mcp_tools();
-    crm_slice_t arguments = crm_json_find(message->params, "arguments");
-    const char *name = mcp_message_text(message, "name", pool);
+    crm_slice_t arguments = message->arguments;
+    const char *name = message->name;
 
     must(message->id.len <= MCP_ID_MAX);
     must(!name || strlen(name) <= MCP_NAME_MAX);

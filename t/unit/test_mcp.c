@@ -128,6 +128,60 @@ START_TEST(members_by_name)
 }
 END_TEST
 
+START_TEST(members_by_names)
+{
+    static const char *const names[] = {"b", "none", "a", NULL};
+    crm_slice_t found[3];
+
+    crm_json_find_all(found, slice("{\"a\":1,\"x\":[\"a\"],\"\\u0062\":{\"a\":2}}"),
+                      names);
+    ck_assert_str_eq(text_of(found[0]), "{\"a\":2}");
+    ck_assert_ptr_null(found[1].text);
+    ck_assert_str_eq(text_of(found[2]), "1");
+    crm_json_find_all(found, slice("[\"a\"]"), names);
+    ck_assert_ptr_null(found[2].text);
+}
+END_TEST
+
+/* Strings are looked at in blocks: one of any length, with a character anywhere,
+ * checked and walked over with nothing readable behind it. */
+START_TEST(strings_of_any_length)
+{
+    static const char *const parts[] = {
+        "\\\"", "\\\\", "\\u0041", "\xc3\xa4", "\x7f", "\x01", "\n"
+    };
+    apr_pool_t *pool = crm_check_pool();
+
+    for (int before = 0; before < 36; before++) {
+        for (size_t i = 0; i < COUNT(parts); i++) {
+            for (int after = 0; after < 20; after += 1 + (after > 2) * 12) {
+                char *text = apr_psprintf(pool, "[\"%.*s%s%.*s\",[]]", before,
+                    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", parts[i],
+                    after, "bbbbbbbbbbbbbbbbbbbb");
+                apr_size_t len = strlen(text), offset;
+                int good = (unsigned char)*parts[i] >= 0x20;
+                char *copy = malloc(len);
+                const char *rule;
+                crm_json_walk_t walk;
+                crm_slice_t item;
+
+                memcpy(copy, text, len);
+                rule = crm_json_check(&offset, copy, len, pool);
+                ck_assert_msg(good ? !rule : rule && offset
+                              == (apr_size_t)before + 2, "%s: %s", text,
+                              rule ? rule : "valid");
+                crm_json_walk(&walk, crm_json_slice(copy, len), '[');
+                ck_assert(!good || (crm_json_item(&item, &walk)
+                                    && item.len == len - 5
+                                    && crm_json_item(&item, &walk)
+                                    && item.len == 2));
+                free(copy);
+            }
+        }
+    }
+}
+END_TEST
+
 /* ---- messages ------------------------------------------------------------ */
 
 #define META "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":"
@@ -253,7 +307,8 @@ START_TEST(arguments_make_a_request)
     }
     if (!error) {
         said = apr_psprintf(pool, "%s?%.*s %s %s", operation.path,
-                            (int)operation.query.len, operation.query.data,
+                            (int)operation.query.len, operation.query.data
+                            ? operation.query.data : "",
                             operation.body.len
                             ? apr_pstrmemdup(pool, operation.body.data,
                                              operation.body.len) : "-",
@@ -318,6 +373,8 @@ int main(void)
     tcase_add_loop_test(json, strings_have_texts, 0, COUNT(strings));
     tcase_add_test(json, a_text_may_have_u0000);
     tcase_add_test(json, members_by_name);
+    tcase_add_test(json, members_by_names);
+    tcase_add_test(json, strings_of_any_length);
     tcase_add_loop_test(json, what_a_message_says, 0, COUNT(messages));
     tcase_add_loop_test(json, headers_may_be_encoded, 0, COUNT(headers));
     tcase_add_loop_test(json, fields_are_trimmed, 0, COUNT(trims));

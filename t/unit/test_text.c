@@ -77,6 +77,25 @@ START_TEST(rfc_3629_cut_short)
 }
 END_TEST
 
+/* Bytes are looked at in blocks. */
+START_TEST(rfc_3629_a_fault_is_found_anywhere)
+{
+    for (apr_size_t len = 1; len < 50; len++) {
+        for (apr_size_t at = 0; at < len; at++) {
+            char text[51];
+
+            memset(text, 'a', len);
+            text[at] = '\x80';
+            CRM_CHECK(crm_text_valid_bytes(text, len) == at && !valid(text, len),
+                      "%d of %d", (int)at, (int)len);
+            memcpy(text + at, "\xc3\xa4", 2);
+            CRM_CHECK(valid(text, at + 1 < len ? len : at + 2)
+                      && !valid(text, at + 1), "%d: a letter", (int)at);
+        }
+    }
+}
+END_TEST
+
 START_TEST(contract_6_3_characters_not_bytes)
 {
     ck_assert_uint_eq(crm_text_length("", 0), 0);
@@ -281,6 +300,7 @@ int main(void)
     tcase_add_test(utf8, rfc_3629_every_code_point);
     tcase_add_test(utf8, rfc_3629_every_pair_of_bytes);
     tcase_add_test(utf8, rfc_3629_cut_short);
+    tcase_add_test(utf8, rfc_3629_a_fault_is_found_anywhere);
     tcase_add_test(utf8, contract_6_3_characters_not_bytes);
     tcase_add_loop_test(fold, contract_7_8_without_case_is_unicodes, 0,
                         COUNT(folded));
