@@ -528,6 +528,9 @@ subtest "crmapictl webhook" => sub {
         "--events");
     $fails->(qr/--events/, @events, $_) for "", "contact.undone",
         "contact.created,contact.x", "contact.created;form.submitted", ",";
+    $fails->(qr/^crmapictl: --events must be of contact\.created,.* contact\.merged,/,
+        @events, "contact.change");
+    $fails->(qr/^crmapictl: --url must be(?!.*--events)/, @add, "hook");
     $fails->(qr/no workspace/, "add", "--workspace", "nobody", "--url",
         "https://x.org/", "--events", "contact.created");
     $fails->(qr/must be an id/, $_, "5") for qw(remove rotate enable redrive);

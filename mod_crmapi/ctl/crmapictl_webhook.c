@@ -7,12 +7,14 @@
 
 #include "apr_strings.h"
 
+#include "crm_type_list.h"
 #include "crm_uuid.h"
 #include "crmapictl_audit.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_url.h"
 #include "crmapictl_workspace.h"
+#include "event.h"
 
 /* The columns of an endpoint, and their SQL. */
 #define FIELDS "e.id, e.url, to_json(e.events), e.created_at, e.disabled_at," \
@@ -37,33 +39,28 @@ static const ctl_column_t delivery_columns[] = {
     {"http_status", 'n'}, {"error", 's'}, {"answer", 's'}, {NULL, 0}
 };
 
-/* The values of --events. */
-#define EVENT_TYPES " types with commas between them, of" \
-    " contact|company|pipeline_card|activity|conversation.created|updated|" \
-    "deleted, message.created, message.updated, form.submitted," \
-    " submission.deleted, enrollment.updated"
-
-/* Set *EVENTS_P to --events, names separated by commas. The database checks
- * them. */
+/* Set *EVENTS_P to --events, names separated by commas. */
 static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
 {
-    const char *events = ctl->options[CTL_EVENTS];
+    apr_array_header_t *types = crm_type_parts(ctl->options[CTL_EVENTS],
+                                               ctl->pool);
+    int known = types->nelts > 0;
 
-    if (!*events || events[strspn(events, "abcdefghijklmnopqrstuvwxyz._,")]) {
-        return ctl_fault(ctl, "--events must be" EVENT_TYPES);
+    for (int i = 0; i < types->nelts; i++) {
+        known &= crm_event_is_type(APR_ARRAY_IDX(types, i, const char *));
     }
-    *events_p = events;
-    return NULL;
+    *events_p = apr_array_pstrcat(ctl->pool, types, ',');
+    return known ? NULL
+           : ctl_fault(ctl, "--events %s", crm_event_types_rule(ctl->pool));
 }
 
-/* Return an error about the options if the database refused them with ERROR;
- * otherwise ERROR. */
+/* Return an error about --url if the database refused it with ERROR; otherwise
+ * ERROR. */
 static crm_error_t *explain(ctl_t *ctl, crm_error_t *error)
 {
     if (crm_error_is(error, "23514") || crm_error_is(error, "22P02")) {
         return ctl_fault(ctl, "--url must be http:// or https://, without user"
-                         " and blanks, at most 2,048 characters; --events"
-                         EVENT_TYPES);
+                         " and blanks, at most 2,048 characters");
     }
     return error;
 }

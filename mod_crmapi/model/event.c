@@ -130,22 +130,21 @@ static const crm_field_t fields[] = {
 
 /* ---- the filter by type -------------------------------------------------- */
 
-static int is_type(const char *text)
+int crm_event_is_type(const char *text)
 {
     const crm_event_type_t *type = type_of(text);
 
     return type && !strcmp(type->type, text);
 }
 
-/* Return the rule of a list of types. */
-static const char *types_rule(apr_pool_t *pool)
+const char *crm_event_types_rule(apr_pool_t *result_pool)
 {
     const char *rule = "must be of ";
 
     for (const crm_event_type_t *type = crm_event_types; type->type; type++) {
-        rule = apr_pstrcat(pool, rule, type->type, ", ", NULL);
+        rule = apr_pstrcat(result_pool, rule, type->type, ", ", NULL);
     }
-    return apr_pstrcat(pool, rule, "separated by commas", NULL);
+    return apr_pstrcat(result_pool, rule, "separated by commas", NULL);
 }
 
 static const char *types_parse_query(const char **bind_p,
@@ -156,8 +155,8 @@ static const char *types_parse_query(const char **bind_p,
 
     (void)field;
     for (int i = 0; i < types->nelts; i++) {
-        if (!is_type(APR_ARRAY_IDX(types, i, const char *))) {
-            return types_rule(pool);
+        if (!crm_event_is_type(APR_ARRAY_IDX(types, i, const char *))) {
+            return crm_event_types_rule(pool);
         }
     }
     *bind_p = crm_sql_array(types, pool);
