@@ -17,7 +17,10 @@ CREATE TABLE crmapi.workspace_hold (
     reason crmapi.line NOT NULL,
     -- The API answers 503, and so do the pages of links: nothing is written that a
     -- dump would lack. Each key has a copy of it.
-    closed boolean NOT NULL DEFAULT false
+    closed boolean NOT NULL DEFAULT false,
+    -- The SHA-256 of the dump that it was restored from last: changes since another
+    -- one are refused.
+    dump text COLLATE "C"
 );
 
 -- This database: one row. No workspace owns it. id is its name, which copies

@@ -11,7 +11,8 @@
 --   has none, no trigger writes an event or a delivery.
 -- - What triggers make is not in the dump (counter, computed columns), or is
 --   deleted before the dump's rows come (link_key, event_feed).
--- - enrollment_begin() lets rows of a dump pass. It is called for no other row.
+-- - enrollment_begin() and enrollment_transition() let rows of a dump pass. They ask
+--   is_restored() only for rows that they would refuse.
 --
 -- In the end the rows are read again and compared with the dump: a trigger that
 -- changes more than these fails a restore. t/65-dump.t restores all tables.
@@ -91,6 +92,106 @@ BEGIN ATOMIC
         s.shared
     FROM shape s ORDER BY s.relname <> 'workspace', s.relname = 'event_feed',
         s.depth, s.relname;
+END;
+
+-- ---- what has changed since a dump -----------------------------------------
+-- A workspace moves to another database while it is written: a dump, which is
+-- restored there, and then what has changed since. Its writers wait for the changes
+-- only.
+
+-- The mark of a dump with the checksum SHA256 that this transaction takes: the oldest
+-- transaction that its snapshot may lack, the cluster, and which dump it is. For the
+-- owner.
+CREATE FUNCTION crmapi.dump_mark(sha256 text) RETURNS text
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    SELECT format('%s.%s.%s', pg_snapshot_xmin(pg_current_snapshot()),
+        c.system_identifier, left(sha256, 16))
+    FROM pg_control_system() c;
+END;
+
+-- Whether MARK is a dump_mark() of this cluster, of less than 2^30 transactions ago.
+-- dump_changes() is then about what was written since. For the owner.
+CREATE FUNCTION crmapi.dump_since(mark text) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    now CONSTANT numeric := pg_snapshot_xmax(pg_current_snapshot())::text;
+    since CONSTANT text := split_part(mark, '.', 1);
+BEGIN
+    IF mark !~ '^[0-9]{1,18}\.[0-9]{1,20}\.[0-9a-f]{16}$' THEN
+        RETURN false;
+    END IF;
+    PERFORM set_config('crmapi.dump_since', since, true);
+    RETURN since::numeric BETWEEN now - 1073741824 AND now
+        AND split_part(mark, '.', 2) = (SELECT c.system_identifier::text
+                                        FROM pg_control_system() c);
+END
+$$;
+
+-- What a dump of changes has of each table of dump_table(), in its order: the primary
+-- keys of all rows, and the rows that a transaction has written since
+-- crmapi.dump_since; more is no harm. Feeds are always there, because a restore of
+-- changes deletes them.
+--   keys_out, rows_out   read them
+--   keys_make, keys_in, rows_make, rows_in   take them, in temporary tables
+--   clear     deletes the rows of the workspace $1
+--   remove    deletes those that have no key
+--   put       writes those that differ
+--   lacks     has a row if, after these, there is a key without a row
+-- For the owner.
+CREATE FUNCTION crmapi.dump_changes()
+    RETURNS TABLE (name text, columns json, keys_out text, rows_out text,
+                   keys_make text, keys_in text, rows_make text, rows_in text,
+                   clear text, remove text, put text, lacks text)
+    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+BEGIN ATOMIC
+    WITH shape AS (
+        SELECT d.*, 'keys_' || d.name AS keys, 'rows_' || d.name AS rows,
+            CASE d.name WHEN 'workspace' THEN 'id' ELSE 'workspace_id' END AS own,
+            k.list AS key, k.same, c.list, c.old, c.new, c.changes
+        FROM ROWS FROM (crmapi.dump_table()) WITH ORDINALITY
+            d(name, columns, copy_out, copy_in, shared, n)
+        CROSS JOIN LATERAL (
+            SELECT string_agg(format('%I', a.attname), ', ' ORDER BY a.attnum)
+                    AS list,
+                array_agg(a.attname) AS names,
+                string_agg(format('k.%1$I = t.%1$I', a.attname), ' AND '
+                    ORDER BY a.attnum) AS same
+            FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
+                AND a.attnum = ANY (i.indkey::int2[])
+            WHERE i.indrelid = format('crmapi.%I', d.name)::regclass
+              AND i.indisprimary) k
+        CROSS JOIN LATERAL (
+            SELECT string_agg(format('%I', m), ', ' ORDER BY o) AS list,
+                string_agg(format('t.%I', m), ', ' ORDER BY o) AS old,
+                string_agg(format('k.%I', m), ', ' ORDER BY o) AS new,
+                string_agg(format('%1$I = excluded.%1$I', m), ', ' ORDER BY o)
+                    FILTER (WHERE m <> ALL (k.names)) AS changes
+            FROM json_array_elements_text(d.columns) WITH ORDINALITY e(m, o)) c)
+    SELECT s.name, s.columns,
+        format('COPY (SELECT %s FROM crmapi.%I WHERE %I = current_setting('
+            '''crmapi.dump_workspace'')::uuid) TO STDOUT', s.key, s.name, s.own),
+        CASE s.name WHEN 'event_feed' THEN s.copy_out ELSE
+            replace(s.copy_out, ' ORDER BY ', ' AND age(t.xmin) <= age('
+                'current_setting(''crmapi.dump_since'')::xid8::xid) ORDER BY ') END,
+        format('CREATE TEMPORARY TABLE %I ON COMMIT DROP AS SELECT %s'
+            ' FROM crmapi.%I WHERE false', s.keys, s.key, s.name),
+        format('COPY pg_temp.%I FROM STDIN', s.keys),
+        format('CREATE TEMPORARY TABLE %I ON COMMIT DROP AS SELECT %I, %s'
+            ' FROM crmapi.%I WHERE false', s.rows, s.own, s.list, s.name),
+        format('COPY pg_temp.%I FROM STDIN', s.rows),
+        format('DELETE FROM crmapi.%I WHERE %I = $1::uuid', s.name, s.own),
+        format('DELETE FROM crmapi.%I t WHERE t.%I = $1::uuid AND NOT EXISTS'
+            ' (SELECT FROM pg_temp.%I k WHERE %s)', s.name, s.own, s.keys, s.same),
+        format('INSERT INTO crmapi.%1$I (%2$I, %3$s) OVERRIDING SYSTEM VALUE'
+            ' SELECT $1::uuid, %4$s FROM pg_temp.%5$I k WHERE k.%2$I = $1::uuid AND'
+            ' NOT EXISTS (SELECT FROM crmapi.%1$I t WHERE t.%2$I = $1::uuid AND %6$s'
+            ' AND ROW(%7$s)::text = ROW(%4$s)::text)'
+            ' ON CONFLICT (%8$s) DO UPDATE SET %9$s', s.name, s.own, s.list, s.new,
+            s.rows, s.same, s.old, s.key, s.changes),
+        format('SELECT WHERE (SELECT count(*) FROM pg_temp.%I) <> (SELECT count(*)'
+            ' FROM crmapi.%I WHERE %I = $1::uuid)', s.keys, s.name, s.own)
+    FROM shape s ORDER BY s.n;
 END;
 
 -- ---- numbers above those of a dump -----------------------------------------

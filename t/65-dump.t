@@ -497,4 +497,122 @@ subtest "a dump in a file" => sub {
         "$scratch/none");
     like($err, qr/cannot read \S+none: No such file/, "no file to restore");
 };
+
+# ---- what has changed since a dump ----------------------------------------------
+
+# Dump the workspace W to the file NAME with OPTIONS; what is said.
+sub dumped {
+    my ($name, @options) = @_;
+    return $json->decode(crmapictl_ok($here, "--json", "workspace", "dump",
+        $w->id, "--output", "$scratch/$name", @options));
+}
+
+# Change something of each kind in W.
+sub change_much {
+    my %one = map { $_->[0] => $_->[1] } map { my $table = $_; [$table,
+        scalar sql($here, "SELECT id FROM crmapi.$table WHERE workspace_id = '"
+        . $w->id . "' ORDER BY id LIMIT 1")] } qw(contact company conversation
+        webhook_endpoint api_key);
+    my $patch = sub { my ($path, $id, $body) = @_;
+        status_is($c->request("PATCH", "/api/v1/$path/$id", body =>
+            $json->encode($body), headers => { "Content-Type" =>
+            "application/json" }), 200, "PATCH $path") };
+    $worker->once(later());
+    $worker->once;
+    my ($running) = map { $_->[0] } sql($here, "SELECT contact_id FROM
+        crmapi.enrollment WHERE workspace_id = '@{[$w->id]}' AND contact_id IS NOT
+        NULL AND status IN ('running', 'approved', 'pending_approval') LIMIT 1");
+    my ($gone, $left, $other) = map { $c->post("/api/v1/contacts", { bot_id =>
+        $w->agent, first_name => "New $_", emails => ["n$_\@dump.example"] })
+        ->data->{id} } 1 .. 3;
+    $patch->("contacts", $left, { custom_fields => { a => 1 }, notes => "N" });
+    $patch->("contacts", $one{contact}, { first_name => "Åse", tags => ["x"] });
+    status_is($c->request("DELETE", "/api/v1/contacts/$_"), 204, "DELETE")
+        for $gone, $running // ();
+    $patch->("companies", $one{company}, { name => "Other" }) if $one{company};
+    $patch->("conversations", $one{conversation}, { active => $_ })
+        for false, true;
+    status_is($c->post("/api/v1/conversations/" . sql($here, "SELECT"
+        . " conversation_id FROM crmapi.message WHERE content = 'Ahoy' AND"
+        . " workspace_id = '@{[$w->id]}'") . "/messages", { content => "More" }),
+        201, "a message");
+    start(scalar sql($here, "SELECT id FROM crmapi.sequence_template WHERE
+        workspace_id = '@{[$w->id]}' LIMIT 1"));
+    $w->ctl(qw(enrollment stop), scalar sql($here, "SELECT id FROM
+        crmapi.enrollment WHERE workspace_id = '@{[$w->id]}' AND
+        crmapi.enrollment_is_live(status) LIMIT 1"));
+    $w->ctl(qw(webhook remove), $one{webhook_endpoint});
+    $w->ctl(qw(key set), $one{api_key}, "--read-limit", 900);
+    $w->ctl(qw(workspace set), $w->id, "--write-limit", 800, "--currency", "SEK");
+    $w->ctl(qw(admin remove --workspace), $w->id, "--email", 'boss@dump.example');
+    $w->ctl(qw(suppress add --workspace), $w->id, "--email", 'ny@dump.example');
+    $w->ctl(qw(contact erase --workspace), $w->id, $other);
+    $w->ctl(qw(link-key drop), $w->id);
+}
+
+my $third = database();
+subtest "what has changed since a dump, restored: the same as a whole dump" => sub {
+    my $base = dumped("base");
+    crmapictl_ok($third, "workspace", "restore", "$scratch/base");
+    my $there_was = dump_of($third, $w->id);
+    same_dump($there_was, read_file("$scratch/base"), "a copy");
+    change_much();
+    my $said = dumped("changes", "--since", $base->{mark});
+    cmp_ok($said->{rows}, ">", 0, "rows have changed");
+    my $now = dump_of($here, $w->id);
+    isnt($now, $there_was, "much is new");
+    my $all = dumped("all");
+    # one that was cut changes nothing
+    write_file("$scratch/cut", substr(read_file("$scratch/changes"), 0, -20));
+    my ($code, undef, $err) = crmapictl($third, "workspace", "restore",
+        "$scratch/cut");
+    is($code, 1, "one that was cut is refused");
+    same_dump(dump_of($third, $w->id), $there_was, "and changes nothing");
+    my $done = $json->decode(crmapictl_ok($third, "--json", "workspace", "restore",
+        "$scratch/changes"));
+    is($done->{id}, $w->id, "what is said about it");
+    cmp_ok($done->{$_}, ">", 0, "rows were $_") for qw(written deleted);
+    same_dump(dump_of($third, $w->id), $now, "the copy is the same to the byte");
+    is_counted($third);
+    is(sql($third, $_), sql($here, $_), "what triggers keep is the same")
+        for map { "SELECT md5(string_agg(t::text, ' ' ORDER BY t::text)) FROM
+            crmapi.$_ t WHERE workspace_id = '@{[$w->id]}'" }
+            qw(contact_change contact_member contact conversation company);
+    # again, with nothing new, and once more from the mark of the changes
+    my $more = dumped("more", "--since", $said->{mark});
+    $done = $json->decode(crmapictl_ok($third, "--json", "workspace", "restore",
+        "$scratch/more"));
+    is($done->{deleted}, 0, "nothing has changed since");
+    same_dump(dump_of($third, $w->id), $now, "it stays the same");
+};
+
+subtest "changes that do not fit are refused" => sub {
+    my $base = dumped("base");
+    for my $mark ("x", "1.2.3", $base->{mark} =~ s/\.\d+\./.1./r,
+            $base->{mark} =~ s/^\d+/99999999999/r) {
+        my ($code, $out, $err) = crmapictl($here, "workspace", "dump", $w->id,
+            "--since", $mark);
+        is($code, 1, "$mark is no mark of here");
+        like($err, qr/--since must be a mark/, "says so");
+        is($out =~ /sha256/, "", "no dump");
+    }
+    my ($code, undef, $err) = crmapictl($here, "workspace", "dump", uuid(),
+        "--since", $base->{mark});
+    like($err, qr/there is no workspace/, "a workspace that is none");
+    dumped("changes", "--since", $base->{mark});
+    my $refused = sub {
+        my ($why, $name, @options) = @_;
+        my $was = dump_of($third, $w->id);
+        my ($code, undef, $err) = crmapictl($third, "workspace", "restore",
+            "$scratch/changes", @options);
+        is($code, 1, $name);
+        like($err, $why, "says why");
+        same_dump(dump_of($third, $w->id), $was, "nothing changes");
+    };
+    $refused->(qr/restore that dump first/, "after another dump");
+    $refused->(qr/--as and --slug/, "under another id", "--as", "new");
+    crmapictl_ok($third, qw(workspace release), $w->id);
+    dumped("changes", "--since", $base->{mark});
+    $refused->(qr/no held workspace/, "into one that was released");
+};
 done_testing;

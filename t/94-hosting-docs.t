@@ -72,6 +72,7 @@ subtest "the commands" => sub {
         is($code, 0, $line) or diag($error);
         is((stat "$scratch/one.dump")[2] & 0777, 0600, "the dump is private")
             if $line =~ /workspace dump/;
+        $id{MARK} = $1 if $out =~ /^mark\t(\S+)$/m;
         like($out, qr/^being_sent\t0$/m, "nothing is being sent")
             if $line =~ /workspace hold/;
     }

@@ -153,6 +153,8 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "file to write, readable by its owner only; default: stdout"},
     [CTL_AS] = {"as", "UUID",
         "restore under this id, or \"new\" for a new one, without keys"},
+    [CTL_SINCE] = {"since", "MARK",
+        "only what has changed since the dump with this mark"},
     [CTL_SKIP_DUE_BEFORE] = {"skip-due-before", "TIME",
         "skip the steps that were due before: 2027-01-31T12:00:00Z"},
     [CTL_CURRENCY] = {"currency", "CODE",
@@ -251,12 +253,15 @@ const ctl_command_t ctl_commands[] = {
     {"workspace", "delete", "W", 1, YES | CTL_CHANGES, CTL_LONG,
      "delete a workspace and all its data permanently",
      ctl_workspace_delete},
-    {"workspace", "dump", "W", 1, 0, CTL_BIT(CTL_OUTPUT) | CTL_LONG,
-     "write all data of a workspace, with its secrets, to FILE or stdout",
+    {"workspace", "dump", "W", 1, 0, CTL_BIT(CTL_OUTPUT) | CTL_BIT(CTL_SINCE)
+     | CTL_LONG,
+     "write all data of a workspace, with its secrets, to FILE or stdout; or"
+     " what has changed since another dump",
      ctl_workspace_dump},
     {"workspace", "restore", "FILE", 0, CTL_RECORDS,
      CTL_BIT(CTL_AS) | SLUG | CTL_LONG,
-     "make a workspace from a dump in FILE or stdin; hold it until release",
+     "make a workspace from a dump in FILE or stdin, and hold it until release;"
+     " or bring such a one up to date",
      ctl_workspace_restore},
     {"workspace", "retention", "W", 1, 0, RETENTION | CTL_LONG,
      "print how much would be deleted now by the workspace's retention, or by"

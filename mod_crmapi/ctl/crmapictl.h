@@ -50,6 +50,7 @@ typedef enum ctl_option_t {
     CTL_KEEP_DAYS,
     CTL_OUTPUT,
     CTL_AS,
+    CTL_SINCE,
     CTL_SKIP_DUE_BEFORE,
     CTL_CURRENCY,
     CTL_TIME_ZONE,

@@ -29,18 +29,24 @@ typedef struct dump_t {
     char sha256[CRM_DIGEST_SIZE];
 } dump_t;
 
+crm_error_t *ctl_dump_settings(ctl_t *ctl, const char *id)
+{
+    PGresult *result;
+
+    /* The values of a row must not depend on the settings of a login. */
+    return ctl_query(&result, ctl, "SELECT set_config(n.name, n.value, true)"
+                     " FROM (VALUES ('crmapi.dump_workspace', $1::text),"
+                     " ('bytea_output', 'hex'), ('extra_float_digits', '1'),"
+                     " ('intervalstyle', 'postgres')) n(name, value)", 1, &id);
+}
+
 crm_error_t *ctl_dump_begin(const ctl_table_t **tables_p, int *count_p,
                             ctl_t *ctl, const char *id)
 {
     ctl_table_t *tables;
     PGresult *result;
 
-    /* The values of a row must not depend on the settings of a login. */
-    CRM_ERR(ctl_query(&result, ctl, "SELECT set_config(n.name, n.value, true)"
-                      " FROM (VALUES ('crmapi.dump_workspace', $1::text),"
-                      " ('bytea_output', 'hex'), ('extra_float_digits', '1'),"
-                      " ('intervalstyle', 'postgres')) n(name, value)", 1,
-                      &id));
+    CRM_ERR(ctl_dump_settings(ctl, id));
     CRM_ERR(ctl_query(&result, ctl, "SELECT name, columns, copy_out, copy_in,"
                       " shared FROM crmapi.dump_table()", 0, NULL));
     *count_p = PQntuples(result);
@@ -107,25 +113,102 @@ static crm_error_t *dump_table(dump_t *dump, const ctl_table_t *table,
     return write_table(dump, table, PQgetvalue(result, 0, 0));
 }
 
-/* Write the workspace ID from one snapshot. No writer waits for it. */
-static crm_error_t *dump_all(dump_t *dump, const char *id)
+/* Write all tables of the workspace ID. */
+static crm_error_t *dump_tables(dump_t *dump, const char *id)
 {
-    ctl_t *ctl = dump->ctl;
     const ctl_table_t *tables;
-    crm_schema_t schema;
     int count;
 
-    CRM_ERR(crm_db_exec(ctl->conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ"
-                        " ONLY", ctl->pool));
-    CRM_ERR(crm_schema_read(&schema, ctl->conn, ctl->pool));
-    CRM_ERR(ctl_dump_begin(&tables, &count, ctl, id));
-    CRM_ERR(write_text(dump, apr_psprintf(ctl->pool, "{\"dump\":\""
-                       CTL_DUMP_NAME "\",\"format\":%d,\"schema\":%d,"
-                       "\"workspace\":\"%s\"}\n", CTL_DUMP_FORMAT,
-                       schema.number, id)));
+    CRM_ERR(ctl_dump_begin(&tables, &count, dump->ctl, id));
     for (int i = 0; i < count; i++) {
         CRM_ERR(dump_table(dump, &tables[i], id));
     }
+    return NULL;
+}
+
+/* A crm_db_line_t: count and write a row. */
+static crm_error_t *write_row(void *baton, const char *line, apr_size_t len)
+{
+    ((dump_t *)baton)->rows++;
+    return write_line(baton, line, len);
+}
+
+/* Write what a COPY, SQL, reads, line by line by EACH, and the line that ends it. */
+static crm_error_t *write_part(dump_t *dump, const char *sql, crm_db_line_t each)
+{
+    CRM_ERR(crm_db_copy_out(dump->ctl->conn, sql, each, dump, dump->ctl->pool));
+    return write_text(dump, CTL_DUMP_PART);
+}
+
+/* Check that there is a workspace ID, and that --since is a mark. */
+static crm_error_t *check_since(ctl_t *ctl, const char *id)
+{
+    const char *values[2] = {ctl->options[CTL_SINCE], id};
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.dump_since($1::text), EXISTS"
+                      " (SELECT FROM crmapi.workspace w WHERE w.id = $2::uuid)",
+                      2, values));
+    if (*PQgetvalue(result, 0, 1) != 't') {
+        return ctl_fault(ctl, "there is no workspace \"%s\"", id);
+    }
+    return *PQgetvalue(result, 0, 0) == 't' ? NULL
+           : ctl_fault(ctl, "--since must be a mark that \"workspace dump"
+                       " --output\" has printed for this cluster, less than 2^30"
+                       " transactions ago");
+}
+
+/* Write what has changed in the workspace ID since the dump with the mark
+ * --since. */
+static crm_error_t *dump_changes(dump_t *dump, const char *id)
+{
+    ctl_t *ctl = dump->ctl;
+    PGresult *result;
+
+    CRM_ERR(ctl_dump_settings(ctl, id));
+    CRM_ERR(check_since(ctl, id));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT name, columns, keys_out, rows_out"
+                      " FROM crmapi.dump_changes()", 0, NULL));
+    for (int i = 0; i < PQntuples(result); i++) {
+        CRM_ERR(write_text(dump, apr_psprintf(ctl->pool, "{\"table\":\"%s\","
+                           "\"columns\":%s}\n", PQgetvalue(result, i, 0),
+                           PQgetvalue(result, i, 1))));
+        CRM_ERR(write_part(dump, PQgetvalue(result, i, 2), write_line));
+        CRM_ERR(write_part(dump, PQgetvalue(result, i, 3), write_row));
+    }
+    return NULL;
+}
+
+/* Write the first line of a dump of the workspace ID. */
+static crm_error_t *write_head(dump_t *dump, const char *id)
+{
+    const char *since = dump->ctl->options[CTL_SINCE];
+    apr_pool_t *pool = dump->ctl->pool;
+    crm_schema_t schema;
+
+    CRM_ERR(crm_schema_read(&schema, dump->ctl->conn, pool));
+    if (since && dump->ctl->distributed) {
+        return ctl_fault(dump->ctl, "a distributed database has no dumps of"
+                         " changes");
+    }
+    return write_text(dump, apr_psprintf(pool, "{\"dump\":\"" CTL_DUMP_NAME
+                      "\",\"format\":%d,\"schema\":%d,\"workspace\":\"%s\""
+                      "%s%s%s}\n", CTL_DUMP_FORMAT, schema.number, id,
+                      since ? ",\"since\":\"" : "", since ? since : "",
+                      since ? "\"" : ""));
+}
+
+/* Write the workspace ID, or its changes, from one snapshot. No writer waits for
+ * it. */
+static crm_error_t *dump_all(dump_t *dump, const char *id)
+{
+    ctl_t *ctl = dump->ctl;
+
+    CRM_ERR(crm_db_exec(ctl->conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ"
+                        " ONLY", ctl->pool));
+    CRM_ERR(write_head(dump, id));
+    CRM_ERR(ctl->options[CTL_SINCE] ? dump_changes(dump, id)
+                                    : dump_tables(dump, id));
     crm_digest_end(dump->sha256, dump->digest);
     CRM_ERR(write_text(dump, apr_psprintf(ctl->pool, "{\"sha256\":\"%s\"}\n",
                                           dump->sha256)));
@@ -138,7 +221,7 @@ static crm_error_t *print(dump_t *dump, const char *id, const char *path)
 {
     static const ctl_column_t columns[] = {
         {"workspace", 's'}, {"file", 's'}, {"rows", 'n'}, {"bytes", 'n'},
-        {"sha256", 's'}, {"taken_at", 't'}, {NULL, 0}
+        {"sha256", 's'}, {"taken_at", 't'}, {"mark", 's'}, {NULL, 0}
     };
     apr_pool_t *pool = dump->ctl->pool;
     const char *values[5] = {id, path, apr_off_t_toa(pool, dump->rows),
@@ -146,7 +229,8 @@ static crm_error_t *print(dump_t *dump, const char *id, const char *path)
     PGresult *result;
 
     CRM_ERR(ctl_query(&result, dump->ctl, "SELECT $1::text, $2::text,"
-                      " $3::bigint, $4::bigint, $5::text, now()", 5, values));
+                      " $3::bigint, $4::bigint, $5::text, now(),"
+                      " crmapi.dump_mark($5::text)", 5, values));
     ctl_print(dump->ctl, result, columns, 1);
     return NULL;
 }

@@ -13,9 +13,15 @@
  * of COPY, without the id of the workspace. Tables and rows have the order of
  * crmapi.dump_table(). The last line has the SHA-256 of all bytes before it. A
  * dump has no time and no place of origin: the same rows always give the same
- * bytes. */
+ * bytes.
+ *
+ * A dump of changes has the member "since" in its first line: the mark of the dump
+ * that they follow. After the line of a table, which has no "rows", come the primary
+ * keys of all its rows, a line CTL_DUMP_PART, the rows that may have changed, and a
+ * line CTL_DUMP_PART, which no row looks like. */
 #define CTL_DUMP_NAME "crmapi workspace"
 #define CTL_DUMP_FORMAT 2
+#define CTL_DUMP_PART "\\.\n"
 
 /* A table of a dump: a row of crmapi.dump_table(), whose comment describes its
  * columns. */
@@ -28,8 +34,10 @@ typedef struct ctl_table_t {
 } ctl_table_t;
 
 /* Set what the transaction of CTL's connection needs to read and write rows of
- * the workspace ID in the format of a dump, and set *TABLES_P to the *COUNT_P
- * tables of a dump. */
+ * the workspace ID in the format of a dump. */
+crm_error_t *ctl_dump_settings(ctl_t *ctl, const char *id);
+
+/* Do the same, and set *TABLES_P to the *COUNT_P tables of a dump. */
 crm_error_t *ctl_dump_begin(const ctl_table_t **tables_p, int *count_p,
                             ctl_t *ctl, const char *id);
 

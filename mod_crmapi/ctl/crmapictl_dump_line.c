@@ -50,7 +50,8 @@ static apr_int64_t number_of(json_object *object, const char *name)
 }
 
 const char *ctl_dump_read_head(char workspace[CRM_UUID_LEN + 1],
-                               const crm_buf_t *line, apr_pool_t *pool)
+                               const char **since_p, const crm_buf_t *line,
+                               apr_pool_t *pool)
 {
     json_object *head = NULL;
     const char *fault = parse(&head, line, "dump", pool), *id;
@@ -62,6 +63,7 @@ const char *ctl_dump_read_head(char workspace[CRM_UUID_LEN + 1],
     format = number_of(head, "format");
     schema = number_of(head, "schema");
     id = text_of(head, "workspace");
+    *since_p = apr_pstrdup(pool, text_of(head, "since"));
     if (format == FORMAT_BEFORE && schema == SCHEMA_BEFORE) {
         format = CTL_DUMP_FORMAT;
         schema = CRM_SCHEMA_VERSION;
@@ -154,8 +156,11 @@ const char *ctl_dump_read_table(apr_int64_t *rows_p, const crm_buf_t *line,
     }
     json_object_object_get_ex(object, "columns", &columns);
     fault = check_columns(columns, table, pool);
+    if (fault || !rows_p) {
+        return fault;
+    }
     *rows_p = number_of(object, "rows");
-    return fault ? fault : *rows_p < 0 ? "\"rows\" must be a number" : NULL;
+    return *rows_p < 0 ? "\"rows\" must be a number" : NULL;
 }
 
 const char *ctl_dump_read_end(const crm_buf_t *line, const char *sum,

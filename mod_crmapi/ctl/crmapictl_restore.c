@@ -14,6 +14,7 @@
 #include "crm_digest.h"
 #include "crm_sql.h"
 #include "crmapictl_audit.h"
+#include "crmapictl_changes.h"
 #include "crmapictl_dump_line.h"
 #include "crmapictl_lines.h"
 #include "crmapictl_output.h"
@@ -27,9 +28,6 @@
  * dump reads them, and must be the rows of the dump: no trigger, default or
  * type may have changed them. */
 
-/* Bytes of rows that are sent at once. */
-#define ROWS_BYTES 65536
-
 /* Number of slugs to try if the slug of the dump is taken. */
 #define SLUG_TRIES 50
 
@@ -41,32 +39,8 @@
     " SELECT k.key_hash, k.workspace_id FROM crmapi." table " k" \
     " WHERE k.workspace_id = $1::uuid"
 
-/* A restore that is being done. */
-typedef struct restore_t {
-    ctl_t *ctl;
-    const char *path;           /* for messages */
-    ctl_lines_t lines;
-    crm_digest_t *whole;        /* of the lines that were read */
-    crm_digest_t *part;         /* of the rows of a table */
-    char from[CRM_UUID_LEN + 1];    /* the workspace of the dump */
-    char id[CRM_UUID_LEN + 1];  /* the new one's id */
-    const char *slug;           /* NULL: that of the dump */
-    const ctl_table_t *tables;
-    int count;
-    char (*sums)[CRM_DIGEST_SIZE];  /* of the rows of each table */
-    apr_int64_t *rows;          /* numbers of rows of each table */
-    apr_int64_t left_out;
-    crm_buf_t buf;              /* rows that are not sent yet */
-} restore_t;
-
-/* Return the error that the line NUMBER of the dump breaks the rule that is made
- * from FORMAT. */
-static crm_error_t *refuse(restore_t *restore, apr_int64_t number,
-                           const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static crm_error_t *refuse(restore_t *restore, apr_int64_t number,
-                           const char *format, ...)
+crm_error_t *ctl_refuse(ctl_restore_t *restore, apr_int64_t number,
+                        const char *format, ...)
 {
     apr_pool_t *pool = restore->ctl->pool;
     const char *rule;
@@ -82,21 +56,20 @@ static crm_error_t *refuse(restore_t *restore, apr_int64_t number,
 /* ---- reading lines ---- */
 
 /* Read the next line. */
-static crm_error_t *next(restore_t *restore)
+static crm_error_t *next(ctl_restore_t *restore)
 {
     ctl_lines_t *lines = &restore->lines;
     const char *fault = ctl_lines_next(lines);
 
     if (fault) {
-        return refuse(restore, lines->number, "%s", fault);
+        return ctl_refuse(restore, lines->number, "%s", fault);
     }
     return ctl_lines_whole(lines) ? NULL
-           : refuse(restore, lines->number, "the dump ends here: it is not"
-                    " complete");
+           : ctl_refuse(restore, lines->number, "the dump ends here: it is not"
+                        " complete");
 }
 
-/* Read the next line, which is not the last one. */
-static crm_error_t *next_summed(restore_t *restore)
+crm_error_t *ctl_restore_next(ctl_restore_t *restore)
 {
     CRM_ERR(next(restore));
     crm_digest_add(restore->whole, restore->lines.line.data,
@@ -105,53 +78,53 @@ static crm_error_t *next_summed(restore_t *restore)
 }
 
 /* Read the first line, and set FROM. */
-static crm_error_t *read_head(restore_t *restore)
+static crm_error_t *read_head(ctl_restore_t *restore)
 {
     const char *fault;
 
-    CRM_ERR(next_summed(restore));
-    fault = ctl_dump_read_head(restore->from, &restore->lines.line,
-                               restore->ctl->pool);
-    return fault ? refuse(restore, restore->lines.number, "%s", fault) : NULL;
+    CRM_ERR(ctl_restore_next(restore));
+    fault = ctl_dump_read_head(restore->from, &restore->since,
+                               &restore->lines.line, restore->ctl->pool);
+    return fault ? ctl_refuse(restore, restore->lines.number, "%s", fault)
+           : NULL;
 }
 
 /* Read the line of the table I. */
-static crm_error_t *read_table(restore_t *restore, int i, apr_pool_t *pool)
+static crm_error_t *read_table(ctl_restore_t *restore, int i, apr_pool_t *pool)
 {
     const char *fault;
 
-    CRM_ERR(next_summed(restore));
+    CRM_ERR(ctl_restore_next(restore));
     fault = ctl_dump_read_table(&restore->rows[i], &restore->lines.line,
                                 &restore->tables[i], pool);
     if (!fault && !i && restore->rows[i] != 1) {
         fault = "a dump has one workspace";
     }
-    return fault ? refuse(restore, restore->lines.number, "%s", fault) : NULL;
+    return fault ? ctl_refuse(restore, restore->lines.number, "%s", fault)
+           : NULL;
 }
 
-/* Read the last line. */
-static crm_error_t *read_end(restore_t *restore)
+crm_error_t *ctl_restore_end(ctl_restore_t *restore)
 {
     ctl_lines_t *lines = &restore->lines;
-    char sum[CRM_DIGEST_SIZE];
     const char *fault;
 
-    crm_digest_end(sum, restore->whole);
+    crm_digest_end(restore->sum, restore->whole);
     CRM_ERR(next(restore));
-    fault = ctl_dump_read_end(&lines->line, sum, restore->ctl->pool);
+    fault = ctl_dump_read_end(&lines->line, restore->sum, restore->ctl->pool);
     if (!fault) {
         fault = ctl_lines_next(lines);
     }
     if (!fault && lines->line.len) {
         fault = "something follows the end of the dump";
     }
-    return fault ? refuse(restore, lines->number, "%s", fault) : NULL;
+    return fault ? ctl_refuse(restore, lines->number, "%s", fault) : NULL;
 }
 
 /* ---- the workspace itself ---- */
 
 /* Set *TAKEN_P to whether a workspace has SLUG. */
-static crm_error_t *is_taken(int *taken_p, restore_t *restore,
+static crm_error_t *is_taken(int *taken_p, ctl_restore_t *restore,
                              const char *slug)
 {
     PGresult *result;
@@ -165,7 +138,7 @@ static crm_error_t *is_taken(int *taken_p, restore_t *restore,
 /* Set *CHOSEN_P to the slug of the new workspace: --slug, or else SLUG, that of
  * the dump. If it is taken, and the workspace gets another id, add a number to
  * it. */
-static crm_error_t *choose_slug(const char **chosen_p, restore_t *restore,
+static crm_error_t *choose_slug(const char **chosen_p, ctl_restore_t *restore,
                                 const char *slug)
 {
     const char *chosen = restore->slug ? restore->slug : slug;
@@ -179,14 +152,14 @@ static crm_error_t *choose_slug(const char **chosen_p, restore_t *restore,
     }
     *chosen_p = chosen;
     return !taken ? NULL
-           : refuse(restore, restore->lines.number, "there is a workspace with"
-                    " the slug \"%s\" already: give another one by --slug",
-                    chosen);
+           : ctl_refuse(restore, restore->lines.number, "there is a workspace"
+                        " with the slug \"%s\" already: give another one by"
+                        " --slug", chosen);
 }
 
 /* Put the slug of the new workspace into LINE, the row of the table workspace. It
  * is the second column. */
-static crm_error_t *replace_slug(restore_t *restore, crm_buf_t *line)
+static crm_error_t *replace_slug(ctl_restore_t *restore, crm_buf_t *line)
 {
     static const char characters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
     apr_pool_t *pool = restore->ctl->pool;
@@ -199,8 +172,8 @@ static crm_error_t *replace_slug(restore_t *restore, crm_buf_t *line)
                                                    - start));
     if (!stop || !*old || strlen(old) > 63
         || strspn(old, characters) != strlen(old)) {
-        return refuse(restore, restore->lines.number, "a workspace cannot have"
-                      " this slug");
+        return ctl_refuse(restore, restore->lines.number, "a workspace cannot"
+                          " have this slug");
     }
     CRM_ERR(choose_slug(&chosen, restore, old));
     rest = apr_pstrmemdup(pool, stop, (apr_size_t)(end - stop));
@@ -214,7 +187,7 @@ static crm_error_t *replace_slug(restore_t *restore, crm_buf_t *line)
 
 /* Replace the workspace's id in LINE, where it is the member "workspace_id" of an
  * object in JSON. */
-static void replace_member(const restore_t *restore, crm_buf_t *line)
+static void replace_member(const ctl_restore_t *restore, crm_buf_t *line)
 {
     static const char name[] = "\"workspace_id\"";
     char *end = line->data + line->len, *p = line->data;
@@ -238,8 +211,7 @@ static int has_answers(const ctl_table_t *table)
            || !strcmp(table->name, "idempotent_answer");
 }
 
-/* Send the rows in the buffer. */
-static crm_error_t *send_rows(restore_t *restore)
+crm_error_t *ctl_restore_send(ctl_restore_t *restore)
 {
     apr_size_t len = restore->buf.len;
 
@@ -249,7 +221,7 @@ static crm_error_t *send_rows(restore_t *restore)
 }
 
 /* Add the current line to the rows of TABLE. */
-static crm_error_t *add_row(restore_t *restore, const ctl_table_t *table)
+static crm_error_t *add_row(ctl_restore_t *restore, const ctl_table_t *table)
 {
     crm_buf_t *line = &restore->lines.line;
 
@@ -260,12 +232,13 @@ static crm_error_t *add_row(restore_t *restore, const ctl_table_t *table)
     crm_buf_add(&restore->buf, restore->id, CRM_UUID_LEN);
     crm_buf_putc(&restore->buf, '\t');
     crm_buf_add(&restore->buf, line->data, line->len);
-    return restore->buf.len < ROWS_BYTES ? NULL : send_rows(restore);
+    return restore->buf.len < CTL_RESTORE_BYTES ? NULL
+           : ctl_restore_send(restore);
 }
 
 /* Return the error about the rows of TABLE, whose first row is the line FIRST.
  * ERROR is the database's. It concerns the row ROW; 0: unknown. */
-static crm_error_t *row_error(restore_t *restore, const ctl_table_t *table,
+static crm_error_t *row_error(ctl_restore_t *restore, const ctl_table_t *table,
                               apr_int64_t first, apr_int64_t row,
                               crm_error_t *error)
 {
@@ -276,20 +249,20 @@ static crm_error_t *row_error(restore_t *restore, const ctl_table_t *table,
         return error;
     }
     if (table->shared && crm_error_is(error, "23505")) {
-        return refuse(restore, number, "another workspace of this database has"
-                      " this key (table %s). With --as no keys are restored",
-                      table->name);
+        return ctl_refuse(restore, number, "another workspace of this database"
+                          " has this key (table %s). With --as no keys are"
+                          " restored", table->name);
     }
     if (table == restore->tables && crm_error_is(error, "23503")) {
-        return refuse(restore, number, "this database does not have the plan of"
-                      " the workspace");
+        return ctl_refuse(restore, number, "this database does not have the plan"
+                          " of the workspace");
     }
-    return refuse(restore, number, "table %s: %s", table->name, error->log);
+    return ctl_refuse(restore, number, "table %s: %s", table->name, error->log);
 }
 
 /* Copy the rows of the table I, whose line was read. The first table has one
  * row, the workspace; it may get another slug. */
-static crm_error_t *copy_rows(restore_t *restore, int i)
+static crm_error_t *copy_rows(ctl_restore_t *restore, int i)
 {
     const ctl_table_t *table = &restore->tables[i];
     apr_int64_t first = restore->lines.number + 1, row;
@@ -297,18 +270,18 @@ static crm_error_t *copy_rows(restore_t *restore, int i)
     crm_error_t *error = NULL;
 
     if (!i) {
-        CRM_ERR(next_summed(restore));
+        CRM_ERR(ctl_restore_next(restore));
         CRM_ERR(replace_slug(restore, &restore->lines.line));
     }
     CRM_ERR(crm_db_copy_begin(ctl->conn, table->copy_in, ctl->pool));
     for (row = 0; !error && row < restore->rows[i]; row++) {
-        error = i ? next_summed(restore) : NULL;
+        error = i ? ctl_restore_next(restore) : NULL;
         if (!error) {
             error = add_row(restore, table);
         }
     }
     if (!error) {
-        error = send_rows(restore);
+        error = ctl_restore_send(restore);
     }
     if (error) {
         crm_db_copy_abort(ctl->conn);
@@ -319,15 +292,15 @@ static crm_error_t *copy_rows(restore_t *restore, int i)
         return row_error(restore, table, first, row, error);
     }
     return row == restore->rows[i] ? NULL
-           : refuse(restore, first, "these are not the %" APR_INT64_T_FMT
-                    " rows of the table %s", restore->rows[i], table->name);
+           : ctl_refuse(restore, first, "these are not the %" APR_INT64_T_FMT
+                        " rows of the table %s", restore->rows[i], table->name);
 }
 
 /* Skip the rows of the table I, whose line was read. */
-static crm_error_t *skip_rows(restore_t *restore, int i)
+static crm_error_t *skip_rows(ctl_restore_t *restore, int i)
 {
     for (apr_int64_t row = 0; row < restore->rows[i]; row++) {
-        CRM_ERR(next_summed(restore));
+        CRM_ERR(ctl_restore_next(restore));
     }
     restore->left_out += restore->rows[i];
     restore->rows[i] = 0;
@@ -340,7 +313,7 @@ static crm_error_t *skip_rows(restore_t *restore, int i)
  * triggers run after each table, not at the end: the trigger of enrollments
  * would write events if it found an event feed. The pending lists are larger
  * for many rows at once. */
-static crm_error_t *begin(restore_t *restore)
+static crm_error_t *begin(ctl_restore_t *restore)
 {
     ctl_t *ctl = restore->ctl;
     const char *id = restore->id;
@@ -369,7 +342,7 @@ static crm_error_t *begin(restore_t *restore)
 
 /* Undo what triggers added after the rows of the table I. After the workspace's
  * row, hold it. In a distributed database, add what leads to the workspace. */
-static crm_error_t *after_table(restore_t *restore, int i)
+static crm_error_t *after_table(ctl_restore_t *restore, int i)
 {
     static const struct {
         const char *table, *sql;
@@ -403,7 +376,7 @@ static crm_error_t *after_table(restore_t *restore, int i)
 }
 
 /* Read and write all tables. With --as, leave out the keys. */
-static crm_error_t *restore_tables(restore_t *restore)
+static crm_error_t *restore_tables(ctl_restore_t *restore)
 {
     int other = strcmp(restore->from, restore->id) != 0;
     apr_pool_t *pool;
@@ -430,7 +403,7 @@ static crm_error_t *sum_row(void *baton, const char *line, apr_size_t len)
 }
 
 /* Compare the rows of the database with those that were sent. */
-static crm_error_t *verify(restore_t *restore)
+static crm_error_t *verify(ctl_restore_t *restore)
 {
     ctl_t *ctl = restore->ctl;
     char sum[CRM_DIGEST_SIZE];
@@ -448,8 +421,26 @@ static crm_error_t *verify(restore_t *restore)
     return NULL;
 }
 
+crm_error_t *ctl_restore_done(ctl_restore_t *restore)
+{
+    const char *values[2] = {restore->id, restore->sum};
+    ctl_t *ctl = restore->ctl;
+    apr_int64_t erased;
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.restore_numbers($1::uuid)",
+                      1, values));
+    CRM_ERR(ctl_erase_again(&erased, ctl, restore->id, restore->from));
+    CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.workspace_hold SET dump ="
+                      " $2::text WHERE workspace_id = $1::uuid", 2, values));
+    /* what was restored stays as it was: the row is none of the workspace */
+    ctl_audit_object(ctl, NULL, restore->id);
+    CRM_ERR(ctl_audit(ctl));
+    return crm_db_exec(ctl->conn, "COMMIT", ctl->pool);
+}
+
 /* Print what was restored. */
-static crm_error_t *print(restore_t *restore)
+static crm_error_t *print(ctl_restore_t *restore)
 {
     static const ctl_column_t columns[] = {
         {"id", 's'}, {"slug", 's'}, {"rows", 'n'}, {"keys_left_out", 'n'},
@@ -474,28 +465,22 @@ static crm_error_t *print(restore_t *restore)
 }
 
 /* Restore the workspace from the lines. */
-static crm_error_t *restore_all(restore_t *restore)
+static crm_error_t *restore_all(ctl_restore_t *restore)
 {
     ctl_t *ctl = restore->ctl;
-    const char *id = restore->id;
-    apr_int64_t erased;
-    PGresult *result;
 
     CRM_ERR(read_head(restore));
+    if (*restore->since) {
+        return ctl_restore_changes(restore);
+    }
     if (!*restore->id) {
         strcpy(restore->id, restore->from);
     }
     CRM_ERR(begin(restore));
     CRM_ERR(restore_tables(restore));
-    CRM_ERR(read_end(restore));
+    CRM_ERR(ctl_restore_end(restore));
     CRM_ERR(verify(restore));
-    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.restore_numbers($1::uuid)",
-                      1, &id));
-    CRM_ERR(ctl_erase_again(&erased, ctl, id, restore->from));
-    /* what was restored stays as it was: the row is none of the workspace */
-    ctl_audit_object(ctl, NULL, id);
-    CRM_ERR(ctl_audit(ctl));
-    CRM_ERR(crm_db_exec(ctl->conn, "COMMIT", ctl->pool));
+    CRM_ERR(ctl_restore_done(restore));
     for (int i = 0; i < restore->count; i++) {
         if (restore->rows[i]) {
             ctl_settle(ctl->conn, restore->tables[i].name, ctl->pool);
@@ -505,7 +490,7 @@ static crm_error_t *restore_all(restore_t *restore)
 }
 
 /* Set ID to the value of --as; it stays empty without it. */
-static crm_error_t *read_as(restore_t *restore)
+static crm_error_t *read_as(ctl_restore_t *restore)
 {
     const char *as = restore->ctl->options[CTL_AS];
 
@@ -522,7 +507,7 @@ crm_error_t *ctl_workspace_restore(ctl_t *ctl)
 {
     const char *path = ctl->args[0];
     int is_stdin = !path || !strcmp(path, "-");
-    restore_t *restore = apr_pcalloc(ctl->pool, sizeof(*restore));
+    ctl_restore_t *restore = apr_pcalloc(ctl->pool, sizeof(*restore));
     crm_error_t *error;
     int fd;
 
@@ -538,7 +523,7 @@ crm_error_t *ctl_workspace_restore(ctl_t *ctl)
         return ctl_fault(ctl, "cannot read %s: %s", path, strerror(errno));
     }
     ctl_lines_init(&restore->lines, fd, ctl->pool);
-    crm_buf_init(&restore->buf, ROWS_BYTES, ctl->pool);
+    crm_buf_init(&restore->buf, CTL_RESTORE_BYTES, ctl->pool);
     restore->whole = crm_digest_create(ctl->pool);
     restore->part = crm_digest_create(ctl->pool);
     error = restore_all(restore);
