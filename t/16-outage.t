@@ -112,8 +112,10 @@ for my $mpm ($ENV{CRM_MPM} || qw(event worker prefork)) {
             wait_blocked($database, 2);
             $pg->halt($times == 1 ? "INT" : "QUIT");
             eval { $let_go->() };
-            is_deeply([map { $_->result } @sent], [503, 503],
-                "what was under way: 503");
+            # A fast shutdown may end the session that holds the lock first.
+            my @got = map { $_->result } @sent;
+            is(scalar(grep { $_ == 503 || ($times == 1 && $_ == 200) } @got), 2,
+                "what was under way: 503, or its answer") or diag("@got");
             is_deeply(ask($httpd, $key, 4, 10), { 503 => 40 },
                 "outage $times: 503");
             is(usable($httpd), 0, "15.1 the gauge says so");
@@ -156,6 +158,21 @@ for my $mpm ($ENV{CRM_MPM} || qw(event worker prefork)) {
         $httpd->stop;
     };
 }
+
+subtest "a login that has not the rights of the API" => sub {
+    sql("postgres", "ALTER ROLE $CrmTest::Postgres::WORKER PASSWORD '$PASSWORD'");
+    my $httpd = httpd(database => $database, conf => $CONF,
+        expect_log => [qr/CRM1302: the login has not the rights of mod_crmapi/ => 1],
+        conninfo => "host=127.0.0.1 port=$port dbname=$database user="
+            . "$CrmTest::Postgres::WORKER password=$PASSWORD");
+    is_deeply(ask($httpd, $key, 3, 5), { 503 => 15 }, "all are told 503");
+    my @told = told($httpd);
+    is(scalar @told, 1, "it is said once") or diag(join "\n", @told);
+    like($told[0], qr/role create api.*\buser=$CrmTest::Postgres::WORKER\b/,
+        "who has not, and what to do");
+    is(usable($httpd), 0, "15.1 the gauge says so");
+    $httpd->stop;
+};
 
 subtest "LogLevel dbd: shows what mod_dbd says" => sub {
     $pg->halt;

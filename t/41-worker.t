@@ -379,6 +379,13 @@ subtest "an old or new schema is refused, and none waits" => sub {
         . " (SELECT min(number) FROM crmapi.migration WHERE name = 'x')"
         . " WHERE name = 'x'");
     $worker->once;
+    my $login = worker(database => $other, no_start => 1, conninfo =>
+        CrmTest::Postgres->get->conninfo($other, $CrmTest::Postgres::API));
+    ($code, $out, $err) = $login->run;
+    is($code, 1, "a login of httpd's");
+    like($err, qr/CRM3002: the login has not the rights of crmapid.*role create/,
+        "says what to do");
+    like($err, qr/\bdbname=$other user=$CrmTest::Postgres::API\b/, "and where");
     pass("16.2 a new one that says that it is compatible is accepted");
     $worker = worker(no_start => 1, no_wait => 1,
         conninfo => "host=/nowhere dbname=x",

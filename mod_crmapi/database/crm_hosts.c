@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 #include "apr_tables.h"
 
+#include "crm_array.h"
 #include "crm_text.h"
 
 const char *crm_hosts_value(const PQconninfoOption *options,
@@ -113,6 +114,31 @@ const char *crm_hosts_fault(const char *conninfo, apr_pool_t *result_pool)
     PQconninfoFree(options);
     PQfreemem(message);
     return reason;
+}
+
+const char *crm_hosts_label(const char *conninfo, const char *user,
+                            apr_pool_t *result_pool)
+{
+    static const char *const keywords[] = {
+        "service", "host", "hostaddr", "port", "dbname", "user"
+    };
+    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+    const char *label = "";
+
+    for (size_t i = 0; i < CRM_NELTS(keywords); i++) {
+        const char *value = crm_hosts_value(options, keywords[i]);
+
+        if (!*value && !strcmp(keywords[i], "user")
+            && !*crm_hosts_value(options, "service")) {
+            value = user;
+        }
+        if (value && *value) {
+            label = apr_pstrcat(result_pool, label, *label ? " " : "",
+                                keywords[i], "=", value, NULL);
+        }
+    }
+    PQconninfoFree(options);
+    return label;
 }
 
 /* Return whether the value of KEYWORD has a part for each host. */

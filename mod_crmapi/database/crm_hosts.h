@@ -21,6 +21,11 @@ const char *crm_hosts_unquoted(const char *text, apr_pool_t *result_pool);
  * password. */
 const char *crm_hosts_fault(const char *conninfo, apr_pool_t *result_pool);
 
+/* Return where CONNINFO leads, and as whom, for a log: "host=... user=...", never a
+ * password, in RESULT_POOL. USER (NULL: none) is the login if it names none. */
+const char *crm_hosts_label(const char *conninfo, const char *user,
+                            apr_pool_t *result_pool);
+
 /* Keywords and values for PQconnectdbParams(), each ended by a NULL. */
 typedef struct crm_params_t {
     const char **keywords;

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_schema.c: whether a program can use a database: the schema's version */
+/* crm_schema.c: whether a program can use a database: the schema's version, and
+ * the rights of the login */
 #include "crm_schema.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "apr_strings.h"
+
+/* Whether the login may call the function NAME; true if there is none: then the
+ * schema is another one. */
+#define MAY_CALL(name) \
+    " coalesce((SELECT bool_or(has_function_privilege(p.oid, 'EXECUTE'))" \
+    " FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace" \
+    " WHERE n.nspname = 'crmapi' AND p.proname = '" name "'), true)"
 
 crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
                              apr_pool_t *scratch_pool)
@@ -14,7 +23,8 @@ crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
         "SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid ="
         " to_regclass('crmapi.migration') AND attname = 'min_module'),"
         /* crmapictl distribute creates the table */
-        " to_regclass('crmapi.key_home') IS NOT NULL", 0, NULL
+        " to_regclass('crmapi.key_home') IS NOT NULL,"
+        MAY_CALL("key_look_up") "," MAY_CALL("job_claim"), 0, NULL
     };
     static const crm_stmt_t range = {
         "SELECT coalesce(max(number) FILTER (WHERE steps_done = steps), 0),"
@@ -23,12 +33,14 @@ crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
     };
     PGresult *result;
 
-    schema->number = schema->oldest = schema->distributed = 0;
+    memset(schema, 0, sizeof(*schema));
     CRM_ERR(crm_db_query(&result, conn, &exists, scratch_pool));
     if (*PQgetvalue(result, 0, 0) != 't') {
         return NULL;
     }
     schema->distributed = *PQgetvalue(result, 0, 1) == 't';
+    schema->serves = *PQgetvalue(result, 0, 2) == 't';
+    schema->works = *PQgetvalue(result, 0, 3) == 't';
     CRM_ERR(crm_db_query(&result, conn, &range, scratch_pool));
     schema->number = atoi(PQgetvalue(result, 0, 0));
     schema->oldest = atoi(PQgetvalue(result, 0, 1));
@@ -74,6 +86,14 @@ const char *crm_schema_fault(const crm_schema_t *schema, const char *program,
         return apr_psprintf(result_pool, "the database's schema is version %d,"
                             " but %s needs version %d: run crmapictl migrate",
                             schema->number, program, CRM_SCHEMA_VERSION);
+    }
+    if (!schema->serves && !strcmp(program, "mod_crmapi")) {
+        return "the login has not the rights of mod_crmapi: crmapictl role"
+               " create api gives them";
+    }
+    if (!schema->works && !strcmp(program, "crmapid")) {
+        return "the login has not the rights of crmapid: crmapictl role"
+               " create worker gives them";
     }
     return NULL;
 }

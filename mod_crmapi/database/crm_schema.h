@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_schema.h: whether a program can use a database: the schema's version */
+/* crm_schema.h: whether a program can use a database: the schema's version, and
+ * the rights of the login */
 #ifndef CRM_SCHEMA_H
 #define CRM_SCHEMA_H
 
@@ -22,6 +23,8 @@ typedef struct crm_schema_t {
                                    an applied step */
     int distributed;            /* Citus keeps its workspaces on several
                                    servers: crmapictl distribute */
+    int serves;                 /* the login may serve the API, */
+    int works;                  /* or do crmapid's work */
 } crm_schema_t;
 
 /* Set *SCHEMA from the database of CONN. */
@@ -37,8 +40,9 @@ crm_error_t *crm_schema_unfinished(PGresult **result_p, crm_conn_t *conn,
                                    apr_pool_t *result_pool);
 
 /* Return NULL if this program can use SCHEMA. Otherwise return, in RESULT_POOL,
- * the reason with both versions and what to do. PROGRAM is the program's
- * name. */
+ * the reason, with both versions if it is that, and what to do. PROGRAM is the
+ * program's name: mod_crmapi and crmapid need the rights that crmapictl role
+ * create gives. */
 const char *crm_schema_fault(const crm_schema_t *schema, const char *program,
                              apr_pool_t *result_pool);
 

@@ -97,33 +97,6 @@ static const char *default_role(apr_pool_t *p)
     return role;
 }
 
-/* Return, in P, the name for the log and the metrics of the database with the
- * conninfo PARAMS: the parameters that say where it is and whom it knows, never
- * a password. */
-static const char *name_of(const char *params, apr_pool_t *p)
-{
-    static const char *const keywords[] = {
-        "service", "host", "hostaddr", "port", "dbname", "user"
-    };
-    PQconninfoOption *options = PQconninfoParse(params, NULL);
-    const char *name = "";
-
-    for (size_t i = 0; i < CRM_NELTS(keywords); i++) {
-        const char *value = crm_hosts_value(options, keywords[i]);
-
-        if (!*value && !strcmp(keywords[i], "user")
-            && !*crm_hosts_value(options, "service")) {
-            value = default_role(p);
-        }
-        if (value && *value) {
-            name = apr_pstrcat(p, name, *name ? " " : "", keywords[i], "=",
-                               value, NULL);
-        }
-    }
-    PQconninfoFree(options);
-    return name;
-}
-
 /* Return whether mod_dbd has one pool for A and B. (If a label of DBDPrepareSQL
  * has different statements in A and B, it has two, which then share the places
  * of one.) */
@@ -158,7 +131,8 @@ static crmapi_pool_t *make_pool(const crmapi_dbd_t *settings,
     pool->missing = find_missing(settings, pconf);
     pool->name = pool->label = "";
     if (!pool->missing) {
-        pool->label = name_of(settings->params, pconf);
+        pool->label = crm_hosts_label(settings->params, default_role(pconf),
+                                      pconf);
         pool->name = apr_pstrcat(pconf, " (", pool->label, ")", NULL);
         pool->realm = realm_of(settings);
         pool->max = settings->persist ? settings->max : 0;

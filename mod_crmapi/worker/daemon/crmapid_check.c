@@ -2,8 +2,11 @@
 /* crmapid_check.c: whether settings and database can be used */
 #include "crmapid_check.h"
 
+#include "apr_strings.h"
+
 #include "crm_channel.h"
 #include "crm_db_conn.h"
+#include "crm_hosts.h"
 #include "crm_schema.h"
 #include "crmapid_generate.h"
 #include "crmapid_mark.h"
@@ -26,12 +29,27 @@ crm_error_t *crmd_config_check(const crmd_config_t *config, apr_pool_t *pool)
     return crmd_generator_of(config)->check(config, pool);
 }
 
+/* Add to ERROR, about CONFIG's database, which one that is and who could not use
+ * it. */
+static void name_database(crm_error_t *error, const crmd_config_t *config,
+                          apr_pool_t *pool)
+{
+    PQconninfoOption *options = PQconndefaults();
+    const char *label = crm_hosts_label(config->database, crm_hosts_value(
+                                            options, "user"), pool);
+
+    PQconninfoFree(options);
+    if (error->log && *label) {
+        error->log = apr_pstrcat(pool, error->log, " (", label, ")", NULL);
+    }
+}
+
 crm_error_t *crmd_daemon_check(const crmd_config_t *config,
                                apr_pool_t *scratch_pool)
 {
     const crm_conn_options_t options = {.timeout = config->answer_time};
     apr_pool_t *pool;
-    crm_schema_t schema = {0, 0, 0};
+    crm_schema_t schema;
     const char *fault;
     crm_error_t *error;
     crm_conn_t *conn;
@@ -49,6 +67,9 @@ crm_error_t *crmd_daemon_check(const crmd_config_t *config,
     }
     if (!error) {
         error = crmd_mark_check(config, conn, scratch_pool);
+    }
+    if (error) {
+        name_database(error, config, scratch_pool);
     }
     apr_pool_destroy(pool);
     return error;

@@ -160,7 +160,7 @@ static crm_error_t *count_jobs(crmd_watch_t *watch)
  * a word. */
 static crm_error_t *check(const char **fault_p, crmd_watch_t *watch)
 {
-    crm_schema_t schema = {0, 0, 0};
+    crm_schema_t schema;
 
     *fault_p = "database";
     CRM_ERR(crmd_conn_open(&watch->conn, watch->config, ANSWER,
