@@ -7,6 +7,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
+use List::Util qw(max min);
 
 # Rows of the large workspace; with CRM_LONG=1000000 as many messages as that.
 my $MESSAGES = $ENV{CRM_LONG} || 20_000;
@@ -211,6 +212,39 @@ subtest "many messages: no statement takes more than a tenth of a second" => sub
     cmp_ok($most, "<", 100 * busy(), "all but the odd one");
     is_deeply([sql($database, "SELECT * FROM crmapi.counter_verify()")], [],
         "totals are right");
+};
+
+subtest "slow rows: a statement deletes less" => sub {
+    sql($database, "CREATE TABLE public.batch (of xid8);
+        CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql
+            SECURITY DEFINER AS \$\$
+        BEGIN
+            INSERT INTO public.batch VALUES (pg_current_xact_id());
+            PERFORM pg_sleep(0.003);
+            RETURN OLD;
+        END
+        \$\$;
+        CREATE TRIGGER slow BEFORE DELETE ON crmapi.message FOR EACH ROW
+            EXECUTE FUNCTION public.slow()");
+    my $talk = uuid();
+    sql($database, "INSERT INTO crmapi.conversation (id, workspace_id, bot_id, type,
+            created_at, last_active_at)
+        VALUES ('$talk', $in, '@{[$w->agent]}', 4, now() - interval '99 days',
+            now() - interval '99 days');
+        INSERT INTO crmapi.message (id, workspace_id, conversation_id, role,
+            content, created_at)
+        SELECT gen_random_uuid(), $in, '$talk', 'user', 'hello',
+            now() - interval '99 days' FROM generate_series(1, 400) n");
+    sql($database, "DELETE FROM crmapi.upkeep");
+    $worker->once;
+    is(sql($database, "SELECT count(*) FROM crmapi.message WHERE conversation_id ="
+        . " '$talk'"), 0, "all are deleted");
+    my @rows = map { $_->[0] } sql($database, "SELECT count(*) FROM public.batch"
+        . " GROUP BY of ORDER BY of");
+    cmp_ok(max(@rows), "<=", $BATCH / 4, "no statement takes more than there is time"
+        . " for");
+    cmp_ok(min(@rows[0 .. $#rows - 1]), ">", 1, "nor one row only");
+    sql($database, "DROP TRIGGER slow ON crmapi.message");
 };
 
 done_testing;
