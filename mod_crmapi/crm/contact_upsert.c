@@ -5,7 +5,6 @@
 
 #include "apr_strings.h"
 
-#include "contact_batch.h"
 #include "crm_array.h"
 #include "crm_body.h"
 #include "crm_envelope.h"
@@ -16,6 +15,7 @@
 #include "crm_type_address.h"
 #include "crm_type_list.h"
 #include "crm_uuid.h"
+#include "parties.h"
 
 #define ITEMS_MAX 200           /* specification, Limits */
 
@@ -33,7 +33,7 @@ typedef struct item_t {
 /* The request and the response. */
 typedef struct upsert_t {
     crm_call_t *call;
-    const crm_batch_kind_t *kind;
+    const crm_party_kind_t *kind;
     const char *bot_id;
     const char *on_tags;        /* "replace", "union": what a match does with
                                    those that it has; NULL: "replace" */
@@ -278,23 +278,23 @@ static void require_fields(const upsert_t *upsert, item_t *item)
 /* Add an error to ITEM if the external_id of IDENTITY is not free for
  * CONTACT. */
 static void check_external(const upsert_t *upsert, item_t *item,
-                           const crm_contact_batch_t *batch,
+                           const crm_parties_t *parties,
                            const crm_identity_t *identity,
                            const crm_contact_t *contact)
 {
-    if (crm_contact_batch_taken(batch, identity, contact)) {
+    if (crm_parties_taken(parties, identity, contact)) {
         crm_input_error(&item->input,
-                        apr_pstrcat(batch->pool, item->prefix, "external_id",
+                        apr_pstrcat(parties->pool, item->prefix, "external_id",
                                     NULL),
                         crm_body_unique_rule(upsert->kind->resource,
-                                             batch->pool));
+                                             parties->pool));
     }
 }
 
 /* Set *OWNER_P to the agent of the contact that ITEM creates. Errors are added
  * to ITEM. */
 static void find_owner(const char **owner_p, upsert_t *upsert,
-                       crm_contact_batch_t *batch, item_t *item)
+                       crm_parties_t *parties, item_t *item)
 {
     const char *rule = NULL;
 
@@ -303,12 +303,12 @@ static void find_owner(const char **owner_p, upsert_t *upsert,
         rule = APR_ARRAY_IDX(item->bot_input.error->details, 0,
                              crm_detail_t).message;
     }
-    else if (!crm_contact_batch_has(batch, bot_field.ref, *owner_p)) {
-        rule = crm_ref_rule(bot_field.ref, batch->pool);
+    else if (!crm_parties_has(parties, bot_field.ref, *owner_p)) {
+        rule = crm_ref_rule(bot_field.ref, parties->pool);
     }
     if (rule) {
         crm_input_error(&item->input,
-                        apr_pstrcat(batch->pool, item->prefix,
+                        apr_pstrcat(parties->pool, item->prefix,
                                     bot_field.name, NULL), rule);
     }
 }
@@ -325,18 +325,18 @@ static void write_item_error(upsert_t *upsert, int index)
 }
 
 /* Create or update the contact of item INDEX, whose JSON is VALUE. */
-static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
+static void do_item(upsert_t *upsert, crm_parties_t *parties, int index,
                     json_object *value)
 {
     item_t *item = &upsert->items[index];
     const crm_identity_t *identity = &upsert->identities[item->identity];
-    crm_contact_t *contact = crm_contact_batch_match(batch, identity);
+    crm_contact_t *contact = crm_parties_match(parties, identity);
     crm_buf_t *buf = contact ? &upsert->updated : &upsert->created;
     const char *owner = NULL;
 
-    crm_contact_batch_check_refs(batch, &item->input, &item->values,
-                                 item->prefix);
-    check_external(upsert, item, batch, identity, contact);
+    crm_parties_check_refs(parties, &item->input, &item->values,
+                           item->prefix);
+    check_external(upsert, item, parties, identity, contact);
     if (contact) {
         merge_lists(upsert, &item->values, contact->binds, value);
         crm_contact_fits(&item->input, upsert->kind, &item->values,
@@ -345,17 +345,17 @@ static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
     else {
         merge_new(upsert, &item->values);
         require_fields(upsert, item);
-        find_owner(&owner, upsert, batch, item);
+        find_owner(&owner, upsert, parties, item);
     }
     if (item->input.error) {
         return;
     }
     if (contact) {
-        crm_contact_batch_update(batch, identity, contact, &item->values);
+        crm_parties_update(parties, identity, contact, &item->values);
     }
     else {
-        contact = crm_contact_batch_create(batch, identity, &item->values,
-                                           owner);
+        contact = crm_parties_create(parties, identity, &item->values,
+                                     owner);
     }
     if (buf->len) {
         crm_buf_putc(buf, ',');
@@ -363,12 +363,12 @@ static void do_item(upsert_t *upsert, crm_contact_batch_t *batch, int index,
     crm_contact_write(buf, upsert->kind, contact);
 }
 
-static void do_items(upsert_t *upsert, crm_contact_batch_t *batch,
+static void do_items(upsert_t *upsert, crm_parties_t *parties,
                      json_object *contacts)
 {
     for (int i = 0; i < upsert->count; i++) {
         if (upsert->items[i].identity >= 0) {
-            do_item(upsert, batch, i,
+            do_item(upsert, parties, i,
                     json_object_array_get_idx(contacts, (size_t)i));
         }
         if (upsert->items[i].input.error) {
@@ -422,9 +422,9 @@ static int moves_identity(const upsert_t *upsert)
                 return 1;
             }
         }
-        if (upsert->identities[identity].texts[CRM_KEY_EXTERNAL]
-            || (upsert->kind == &crm_batch_companies
-                && upsert->identities[identity].texts[CRM_KEY_DOMAIN])) {
+        if (upsert->identities[identity].texts[CRM_IDENTITY_EXTERNAL]
+            || (upsert->kind == &crm_party_companies
+                && upsert->identities[identity].texts[CRM_IDENTITY_DOMAIN])) {
             return 1;
         }
     }
@@ -436,20 +436,20 @@ static crm_error_t *run(upsert_t *upsert, json_object *contacts)
 {
     crm_call_t *call = upsert->call;
     crm_input_t input = {call->pool, NULL, 0};
-    crm_contact_batch_t *batch;
+    crm_parties_t *parties;
 
-    CRM_ERR(crm_contact_batch_open(&batch, call, upsert->kind,
-                                   upsert->identities, upsert->identity_count,
-                                   moves_identity(upsert) ? ITEMS_MAX : 1,
-                                   upsert->refs, NULL));
-    if (!crm_contact_batch_has(batch, "agent", upsert->bot_id)) {
+    CRM_ERR(crm_parties_open(&parties, call, upsert->kind,
+                             upsert->identities, upsert->identity_count,
+                             moves_identity(upsert) ? ITEMS_MAX : 1,
+                             upsert->refs, NULL));
+    if (!crm_parties_has(parties, "agent", upsert->bot_id)) {
         crm_input_error(&input, "bot_id", crm_ref_rule("agent", call->pool));
-        crm_contact_batch_abandon(batch);
+        crm_parties_abandon(parties);
         return input.error;
     }
-    do_items(upsert, batch, contacts);
+    do_items(upsert, parties, contacts);
     answer(upsert);
-    return crm_contact_batch_commit(batch, NULL, 0);
+    return crm_parties_commit(parties, NULL, 0);
 }
 
 /* Store the response, which is all that a request without items writes. */
@@ -478,7 +478,7 @@ static crm_error_t *run_without_items(upsert_t *upsert,
 }
 
 static crm_error_t *serve_upsert(crm_call_t *call,
-                                 const crm_batch_kind_t *kind)
+                                 const crm_party_kind_t *kind)
 {
     upsert_t *upsert = apr_pcalloc(call->pool, sizeof(*upsert));
     apr_array_header_t *checks = apr_array_make(call->pool, 1,
@@ -508,10 +508,10 @@ static crm_error_t *serve_upsert(crm_call_t *call,
 
 crm_error_t *crm_contact_upsert(crm_call_t *call)
 {
-    return serve_upsert(call, &crm_batch_contacts);
+    return serve_upsert(call, &crm_party_contacts);
 }
 
 crm_error_t *crm_company_upsert(crm_call_t *call)
 {
-    return serve_upsert(call, &crm_batch_companies);
+    return serve_upsert(call, &crm_party_companies);
 }

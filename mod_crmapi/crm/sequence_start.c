@@ -4,7 +4,6 @@
 
 #include "apr_strings.h"
 
-#include "contact_batch.h"
 #include "crm_body.h"
 #include "crm_json.h"
 #include "crm_operations.h"
@@ -15,6 +14,7 @@
 #include "crm_type_address.h"
 #include "crm_type_list.h"
 #include "crm_uuid.h"
+#include "parties.h"
 
 /* The members of the request except "contact", in the order of the
  * specification, and an extension: the id of the contact. */
@@ -191,14 +191,14 @@ static void read_contact(start_t *start, json_object *contact)
         crm_input_error(&start->input, "contact",
                         "must have an e-mail or a phone number");
     }
-    crm_identity_init(&start->identity, &crm_batch_contacts, &start->values,
+    crm_identity_init(&start->identity, &crm_party_contacts, &start->values,
                       start->pool);
     start->identity.id = start->binds[CONTACT_ID];
-    if (start->identity.texts[CRM_KEY_EMAIL]) {
+    if (start->identity.texts[CRM_IDENTITY_EMAIL]) {
         /* Phones are "used for matching when no email is given"
          * (specification). If both matched, a new e-mail address could enroll
          * an existing contact, and the messages would go to its old address. */
-        start->identity.texts[CRM_KEY_PHONE] = NULL;
+        start->identity.texts[CRM_IDENTITY_PHONE] = NULL;
     }
 }
 
@@ -438,7 +438,7 @@ static void answer(start_t *start, const char *sequence,
 /* Respond to a repeated idempotency_key with the result of the first request
  * (contract 11.2, 11.3). Commit only if there is an Idempotency-Key, whose
  * answer must be stored. */
-static crm_error_t *replay(start_t *start, crm_contact_batch_t *batch,
+static crm_error_t *replay(start_t *start, crm_parties_t *parties,
                            const PGresult *result)
 {
     answer(start, PQgetvalue(result, 0, COLUMN_SEQUENCE),
@@ -448,10 +448,10 @@ static crm_error_t *replay(start_t *start, crm_contact_batch_t *batch,
            *PQgetvalue(result, 0, COLUMN_AUTO_APPROVE) == 't',
            PQgetvalue(result, 0, COLUMN_STATUS));
     if (crm_rest(start->call)->idempotency) {
-        CRM_ERR(crm_contact_batch_commit(batch, NULL, 0));
+        CRM_ERR(crm_parties_commit(parties, NULL, 0));
     }
     else {
-        crm_contact_batch_abandon(batch);
+        crm_parties_abandon(parties);
     }
     apr_table_setn(start->call->response->headers, "Idempotent-Replayed",
                    "true");
@@ -460,12 +460,12 @@ static crm_error_t *replay(start_t *start, crm_contact_batch_t *batch,
 
 /* Return the error about the agent, the contact or the template in RESULT, or
  * NULL. The first two are errors of the body and precede an unknown template. */
-static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
+static crm_error_t *check(start_t *start, crm_parties_t *parties,
                           const PGresult *result)
 {
     const char *bot = start->binds[BOT_ID];
 
-    if (bot && !crm_contact_batch_has(batch, "agent", bot)) {
+    if (bot && !crm_parties_has(parties, "agent", bot)) {
         crm_input_error(&start->input, "bot_id",
                         crm_ref_rule("agent", start->pool));
     }
@@ -490,38 +490,38 @@ static crm_error_t *check(start_t *start, crm_contact_batch_t *batch,
 
 /* Return the contact of START, found or created. NULL if the merged values are
  * too large. */
-static crm_contact_t *put_contact(start_t *start, crm_contact_batch_t *batch,
+static crm_contact_t *put_contact(start_t *start, crm_parties_t *parties,
                                   const char *today)
 {
-    crm_contact_t *contact = crm_contact_batch_match(batch, &start->identity);
+    crm_contact_t *contact = crm_parties_match(parties, &start->identity);
 
     if (!contact) {
-        return crm_contact_batch_create(batch, &start->identity, &start->values,
-                                        start->binds[BOT_ID]
-                                        ? start->binds[BOT_ID]
-                                        : start->template_bot);
+        return crm_parties_create(parties, &start->identity, &start->values,
+                                  start->binds[BOT_ID]
+                                  ? start->binds[BOT_ID]
+                                  : start->template_bot);
     }
     merge(start, contact, today);
-    if (!crm_contact_fits(&start->input, &crm_batch_contacts,
+    if (!crm_contact_fits(&start->input, &crm_party_contacts,
                           &start->values, "contact.")) {
         return NULL;
     }
-    crm_contact_batch_update(batch, &start->identity, contact, &start->values);
+    crm_parties_update(parties, &start->identity, contact, &start->values);
     return contact;
 }
 
-/* Start the sequence in BATCH's transaction. RESULT is that of make_query(). */
-static crm_error_t *start_new(start_t *start, crm_contact_batch_t *batch,
+/* Start the sequence in the transaction of PARTIES. RESULT is that of make_query(). */
+static crm_error_t *start_new(start_t *start, crm_parties_t *parties,
                               const PGresult *result)
 {
     char *sequence = apr_palloc(start->pool, CRM_UUID_LEN + 1);
     char *enrollment = apr_palloc(start->pool, CRM_UUID_LEN + 1);
-    crm_contact_t *contact = put_contact(start, batch,
+    crm_contact_t *contact = put_contact(start, parties,
                                          PQgetvalue(result, 0, COLUMN_TODAY));
     crm_sql_t rows[3];
 
     if (!contact) {
-        crm_contact_batch_abandon(batch);
+        crm_parties_abandon(parties);
         return start->input.error;
     }
     crm_uuid_v7(sequence);
@@ -531,7 +531,7 @@ static crm_error_t *start_new(start_t *start, crm_contact_batch_t *batch,
            contact->is_new ? "created" : "updated",
            start->binds[AUTO_APPROVE] && *start->binds[AUTO_APPROVE] == 't',
            "generating");
-    return crm_contact_batch_commit(batch, rows, 3);
+    return crm_parties_commit(parties, rows, 3);
 }
 
 static crm_error_t *run(start_t *start)
@@ -539,7 +539,7 @@ static crm_error_t *run(start_t *start)
     apr_array_header_t *refs = apr_array_make(start->pool, 1,
                                               sizeof(crm_ref_t));
     crm_contact_more_t more;
-    crm_contact_batch_t *batch;
+    crm_parties_t *parties;
     crm_error_t *error;
 
     memset(&more, 0, sizeof(more));
@@ -551,17 +551,17 @@ static crm_error_t *run(start_t *start)
         ref->id = start->binds[BOT_ID];
     }
     make_query(&more.sql, start);
-    CRM_ERR(crm_contact_batch_open(&batch, start->call, &crm_batch_contacts,
-                                   &start->identity, 1, 1, refs, &more));
-    error = check(start, batch, more.result);
+    CRM_ERR(crm_parties_open(&parties, start->call, &crm_party_contacts,
+                             &start->identity, 1, 1, refs, &more));
+    error = check(start, parties, more.result);
     if (error) {
-        crm_contact_batch_abandon(batch);
+        crm_parties_abandon(parties);
         return error;
     }
     if (crm_db_value(more.result, 0, COLUMN_SEQUENCE)) {
-        return replay(start, batch, more.result);
+        return replay(start, parties, more.result);
     }
-    return start_new(start, batch, more.result);
+    return start_new(start, parties, more.result);
 }
 
 crm_error_t *crm_sequence_start(crm_call_t *call)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contact_batch_sql.h: the statements of a batch of contacts */
-#ifndef CONTACT_BATCH_SQL_H
-#define CONTACT_BATCH_SQL_H
+/* parties_sql.h: the statements that find and write parties */
+#ifndef PARTIES_SQL_H
+#define PARTIES_SQL_H
 
-#include "contact_batch.h"
+#include "parties.h"
 
 /* Columns of the rows of crm_contact_sql_look_up(). The contact's begin at
  * CRM_MATCH_FIRST. */
@@ -11,18 +11,18 @@ enum {
     CRM_MATCH_IDENTITY,         /* number of the identity, from 1 */
     CRM_MATCH_NOW,              /* the database's time */
     CRM_MATCH_KEYS,             /* the identity's keys */
-    CRM_MATCH_SUPPRESSED = CRM_MATCH_KEYS + CRM_KEYS, /* why they are */
+    CRM_MATCH_SUPPRESSED = CRM_MATCH_KEYS + CRM_IDENTITY_KEYS, /* why they are */
     CRM_MATCH_CONTACT_KEYS,
-    CRM_MATCH_FIRST = CRM_MATCH_CONTACT_KEYS + CRM_KEYS
+    CRM_MATCH_FIRST = CRM_MATCH_CONTACT_KEYS + CRM_IDENTITY_KEYS
 };
 
 /* Set SQL to the statement that takes the advisory locks of identities of KIND: of
  * the TEXTS of their keys (binds of text[], null where there is none) and of the
  * name LOCK (may be NULL). They are taken in the order of their numbers, so that
- * batches cannot deadlock. */
+ * transactions cannot deadlock. */
 void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
-                           const crm_batch_kind_t *kind,
-                           const char *const texts[CRM_KEYS],
+                           const crm_party_kind_t *kind,
+                           const char *const texts[CRM_IDENTITY_KEYS],
                            const char *lock);
 
 /* Set SQL to the statement that looks up contacts, or what else is of KIND. Identity
@@ -34,8 +34,8 @@ void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
  * in the order of their ids. No row is returned if CALL's key does not permit
  * the operation. */
 void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
-                             const crm_batch_kind_t *kind,
-                             const char *const texts[CRM_KEYS],
+                             const crm_party_kind_t *kind,
+                             const char *const texts[CRM_IDENTITY_KEYS],
                              const char *id, int depth);
 
 /* Set SQL to the statement that returns "ref:id" for each of REFS (of
@@ -43,11 +43,11 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
 void crm_contact_sql_refs(crm_sql_t *sql, crm_call_t *call,
                           const apr_array_header_t *refs);
 
-/* Set SQL, in BATCH's pool, to the statement that inserts the new contacts of
- * BATCH. Return 0 if there are none; SQL is then undefined. */
-int crm_contact_sql_insert(crm_sql_t *sql, const crm_contact_batch_t *batch);
+/* Set SQL, in PARTIES' pool, to the statement that inserts the new contacts of
+ * PARTIES. Return 0 if there are none; SQL is then undefined. */
+int crm_contact_sql_insert(crm_sql_t *sql, const crm_parties_t *parties);
 
-/* The same for the contacts that BATCH changes. */
-int crm_contact_sql_update(crm_sql_t *sql, const crm_contact_batch_t *batch);
+/* The same for the contacts that PARTIES changes. */
+int crm_contact_sql_update(crm_sql_t *sql, const crm_parties_t *parties);
 
-#endif /* CONTACT_BATCH_SQL_H */
+#endif /* PARTIES_SQL_H */

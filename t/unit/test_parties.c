@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_contact_batch.c: contacts in memory, whose table here has hidden fields
+/* test_parties.c: contacts in memory, whose table here has hidden fields
  * between those that are shown; with rows that were made up instead of a
  * database */
 #include "crm_check.h"
@@ -8,8 +8,8 @@
 
 #include "apr_strings.h"
 
-#include "contact_batch.h"
-#include "contact_batch_sql.h"
+#include "parties.h"
+#include "parties_sql.h"
 #include "crm_body.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
@@ -125,7 +125,7 @@ static PGresult *look_up(void)
 
     set(result, CRM_MATCH_IDENTITY, "1");
     set(result, CRM_MATCH_NOW, "2026-02-01 00:00:00+00");
-    set(result, CRM_MATCH_KEYS + CRM_KEY_EMAIL, "a@x");
+    set(result, CRM_MATCH_KEYS + CRM_IDENTITY_EMAIL, "a@x");
     for (int i = 0; found && i < shape->count; i++) {
         for (size_t n = 0; n < CRM_NELTS(row); n++) {
             if (!strcmp(row[n].name, shape->fields[i]->name)) {
@@ -134,7 +134,7 @@ static PGresult *look_up(void)
         }
     }
     if (found) {
-        set(result, CRM_MATCH_CONTACT_KEYS + CRM_KEY_EMAIL, "a@x");
+        set(result, CRM_MATCH_CONTACT_KEYS + CRM_IDENTITY_EMAIL, "a@x");
     }
     return result;
 }
@@ -175,10 +175,10 @@ static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
 static crm_call_t call;
 static crm_values_t values;
 static crm_identity_t wanted;
-static crm_contact_batch_t *batch;
+static crm_parties_t *parties;
 
-/* Read BODY, then open a batch that looks for its contact. */
-static void open_batch(const char *body, int there)
+/* Read BODY, then open parties that look for its contact. */
+static void open_parties(const char *body, int there)
 {
     static const crm_operation_t operation = {.method = "POST"};
     static const crm_endpoint_t endpoint = {
@@ -206,9 +206,9 @@ static void open_batch(const char *body, int there)
     crm_body_read(&values, &input, &crm_resource_contact, object,
                   CRM_BODY_MERGE, "");
     ck_assert_ptr_null(input.error);
-    crm_identity_init(&wanted, &crm_batch_contacts, &values, pool);
-    ck_assert_ptr_null(crm_contact_batch_open(
-        &batch, &call, &crm_batch_contacts, &wanted, 1, 1,
+    crm_identity_init(&wanted, &crm_party_contacts, &values, pool);
+    ck_assert_ptr_null(crm_parties_open(
+        &parties, &call, &crm_party_contacts, &wanted, 1, 1,
         apr_array_make(pool, 1, sizeof(crm_ref_t)), NULL));
     sent->nelts = 0;
 }
@@ -218,18 +218,18 @@ static void shows(const crm_contact_t *contact, const char *json)
     crm_buf_t buf;
 
     crm_buf_init(&buf, 64, crm_check_pool());
-    crm_contact_write(&buf, &crm_batch_contacts, contact);
+    crm_contact_write(&buf, &crm_party_contacts, contact);
     crm_buf_putc(&buf, '\0');
     ck_assert_str_eq(buf.data, json);
 }
 
-/* Commit the batch: what is sent has TEXT and BIND, and nothing of hidden
+/* Commit them: what is sent has TEXT and BIND, and nothing of hidden
  * fields. */
 static void commits(const char *text, const char *bind)
 {
     int seen = 0, bound = 0;
 
-    ck_assert_ptr_null(crm_contact_batch_commit(batch, NULL, 0));
+    ck_assert_ptr_null(crm_parties_commit(parties, NULL, 0));
     for (int i = 0; i < sent->nelts; i++) {
         const char *one = APR_ARRAY_IDX(sent, i, const char *);
 
@@ -246,8 +246,8 @@ START_TEST(a_contact_of_the_database_is_shown_as_it_is)
 {
     crm_contact_t *contact;
 
-    open_batch("{\"emails\":[\"a@x\"]}", 1);
-    contact = crm_contact_batch_match(batch, &wanted);
+    open_parties("{\"emails\":[\"a@x\"]}", 1);
+    contact = crm_parties_match(parties, &wanted);
     ck_assert_ptr_nonnull(contact);
     ck_assert_str_eq(contact->id, ID);
     ck_assert_str_eq(contact->created_at, "2026-01-01T00:00:00.000Z");
@@ -267,9 +267,9 @@ START_TEST(a_changed_contact_has_its_fields_in_their_places)
 {
     crm_contact_t *contact;
 
-    open_batch("{\"last_name\":\"L\",\"emails\":[\"a@x\"]}", 1);
-    contact = crm_contact_batch_match(batch, &wanted);
-    crm_contact_batch_update(batch, &wanted, contact, &values);
+    open_parties("{\"last_name\":\"L\",\"emails\":[\"a@x\"]}", 1);
+    contact = crm_parties_match(parties, &wanted);
+    crm_parties_update(parties, &wanted, contact, &values);
     ck_assert_int_eq(contact->changed, 1);
     shows(contact, "{\"id\":\"" ID "\",\"workspace_id\":\"" WORKSPACE "\","
           "\"bot_id\":\"" AGENT "\",\"first_name\":\"Ada\",\"last_name\":"
@@ -287,16 +287,16 @@ START_TEST(a_new_contact_has_its_fields_in_their_places)
 {
     crm_contact_t *contact;
 
-    open_batch("{\"first_name\":\"New\",\"emails\":[\"a@x\"],\"tags\":"
+    open_parties("{\"first_name\":\"New\",\"emails\":[\"a@x\"],\"tags\":"
                "[\"vip\"],\"notes\":\"N\",\"custom_fields\":{\"a\":1}}", 0);
-    ck_assert_ptr_null(crm_contact_batch_match(batch, &wanted));
-    contact = crm_contact_batch_create(batch, &wanted, &values, AGENT);
+    ck_assert_ptr_null(crm_parties_match(parties, &wanted));
+    contact = crm_parties_create(parties, &wanted, &values, AGENT);
     shows(contact, apr_pstrcat(crm_check_pool(), "{\"id\":\"", contact->id,
           "\",\"workspace_id\":\"" WORKSPACE "\",\"bot_id\":\"" AGENT "\","
           "\"first_name\":\"New\",\"last_name\":null," LISTS "," REST
           ",\"created_at\":\"2026-02-01T00:00:00.000Z\",\"updated_at\":"
           "\"2026-02-01T00:00:00.000Z\"}", NULL));
-    ck_assert_ptr_eq(crm_contact_batch_match(batch, &wanted), contact);
+    ck_assert_ptr_eq(crm_parties_match(parties, &wanted), contact);
     commits("(workspace_id, id, bot_id, first_name, emails, phone_numbers, tags,"
             " notes, custom_fields, created_at, updated_at) SELECT $1::uuid,"
             " r.id, r.bot_id, r.first_name, r.emails, r.phone_numbers,"
@@ -309,7 +309,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("contact_batch");
+    Suite *suite = suite_create("parties");
     TCase *hidden = tcase_create("hidden");
 
     tcase_add_test(hidden, a_contact_of_the_database_is_shown_as_it_is);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contact_batch.c: finding and writing contacts in one transaction */
-#include "contact_batch.h"
+/* parties.c: finding and writing contacts in one transaction */
+#include "parties.h"
 
 #include <string.h>
 
@@ -8,7 +8,6 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
-#include "contact_batch_sql.h"
 #include "crm_array.h"
 #include "crm_body.h"
 #include "crm_channel.h"
@@ -21,15 +20,16 @@
 #include "crm_sql.h"
 #include "crm_time.h"
 #include "crm_uuid.h"
+#include "parties_sql.h"
 
-/* The statements that open a batch, in their order. */
+/* The statements that open a parties, in their order. */
 enum { BEGIN, CLAIM, LOCKS, REFS, LOOK_UP, MORE, OPENING };
 
-/* The maximum number of statements that close a batch: INSERT, UPDATE, three of
+/* The maximum number of statements that close the parties: INSERT, UPDATE, three of
  * the caller, the stored response, COMMIT. */
 #define CLOSING_MAX 7
 
-int crm_batch_index(const crm_batch_kind_t *kind, const char *name)
+int crm_party_index(const crm_party_kind_t *kind, const char *name)
 {
     return (int)(crm_resource_field(kind->resource, name)
                  - kind->resource->fields);
@@ -37,7 +37,7 @@ int crm_batch_index(const crm_batch_kind_t *kind, const char *name)
 
 int crm_contact_index(const char *name)
 {
-    return crm_batch_index(&crm_batch_contacts, name);
+    return crm_party_index(&crm_party_contacts, name);
 }
 
 /* Return, in POOL, the primary address of LIST, a bind of crm_type_emails or
@@ -63,7 +63,7 @@ static const char *primary_of(const char *list, const char *member,
     return primary;
 }
 
-static void contact_texts(const char *texts[CRM_KEYS],
+static void contact_texts(const char *texts[CRM_IDENTITY_KEYS],
                           const char *const *binds, apr_pool_t *pool)
 {
     const char *email = primary_of(binds[crm_contact_index("emails")],
@@ -71,47 +71,47 @@ static void contact_texts(const char *texts[CRM_KEYS],
     const char *phone = primary_of(binds[crm_contact_index("phone_numbers")],
                                    "phone_number", pool);
 
-    texts[CRM_KEY_EXTERNAL] = binds[crm_contact_index("external_id")];
-    texts[CRM_KEY_EMAIL] = email ? crm_email_key(email, pool) : NULL;
-    texts[CRM_KEY_PHONE] = phone ? crm_phone_key(phone, pool) : NULL;
+    texts[CRM_IDENTITY_EXTERNAL] = binds[crm_contact_index("external_id")];
+    texts[CRM_IDENTITY_EMAIL] = email ? crm_email_key(email, pool) : NULL;
+    texts[CRM_IDENTITY_PHONE] = phone ? crm_phone_key(phone, pool) : NULL;
 }
 
-const crm_batch_kind_t crm_batch_contacts = {
+const crm_party_kind_t crm_party_contacts = {
     .resource = &crm_resource_contact, .list = "contacts",
     .keys = {
-        [CRM_KEY_EXTERNAL] = {"external_id", ":i:", "", NULL},
-        [CRM_KEY_EMAIL] = {"email_key", ":e:", "",
+        [CRM_IDENTITY_EXTERNAL] = {"external_id", ":i:", "", NULL},
+        [CRM_IDENTITY_EMAIL] = {"email_key", ":e:", "",
                            &crm_channels[CRM_CHANNEL_EMAIL]},
-        [CRM_KEY_PHONE] = {"phone_key", ":p:", "",
+        [CRM_IDENTITY_PHONE] = {"phone_key", ":p:", "",
                            &crm_channels[CRM_CHANNEL_TEXT]},
     },
     .texts = contact_texts,
 };
 
-static void company_texts(const char *texts[CRM_KEYS],
+static void company_texts(const char *texts[CRM_IDENTITY_KEYS],
                           const char *const *binds, apr_pool_t *pool)
 {
-    const crm_batch_kind_t *kind = &crm_batch_companies;
+    const crm_party_kind_t *kind = &crm_party_companies;
 
     (void)pool;
-    texts[CRM_KEY_EXTERNAL] = binds[crm_batch_index(kind, "external_id")];
-    texts[CRM_KEY_DOMAIN] = binds[crm_batch_index(kind, "domain")];
-    texts[CRM_KEYS - 1] = NULL;
-    if (texts[CRM_KEY_DOMAIN] && !*texts[CRM_KEY_DOMAIN]) {
-        texts[CRM_KEY_DOMAIN] = NULL;
+    texts[CRM_IDENTITY_EXTERNAL] = binds[crm_party_index(kind, "external_id")];
+    texts[CRM_IDENTITY_DOMAIN] = binds[crm_party_index(kind, "domain")];
+    texts[CRM_IDENTITY_KEYS - 1] = NULL;
+    if (texts[CRM_IDENTITY_DOMAIN] && !*texts[CRM_IDENTITY_DOMAIN]) {
+        texts[CRM_IDENTITY_DOMAIN] = NULL;
     }
 }
 
-const crm_batch_kind_t crm_batch_companies = {
+const crm_party_kind_t crm_party_companies = {
     .resource = &crm_resource_company, .list = "companies",
     .keys = {
-        [CRM_KEY_EXTERNAL] = {"external_id", ":I:", "", NULL},
-        [CRM_KEY_DOMAIN] = {"domain_key", ":d:", "crmapi.fold", NULL},
+        [CRM_IDENTITY_EXTERNAL] = {"external_id", ":I:", "", NULL},
+        [CRM_IDENTITY_DOMAIN] = {"domain_key", ":d:", "crmapi.fold", NULL},
     },
     .texts = company_texts,
 };
 
-void crm_identity_init(crm_identity_t *identity, const crm_batch_kind_t *kind,
+void crm_identity_init(crm_identity_t *identity, const crm_party_kind_t *kind,
                        const crm_values_t *values, apr_pool_t *pool)
 {
     memset(identity, 0, sizeof(*identity));
@@ -121,11 +121,11 @@ void crm_identity_init(crm_identity_t *identity, const crm_batch_kind_t *kind,
 
 /* Set TEXTS to a text[] of each key of the COUNT IDENTITIES, null where there is
  * none. */
-static void identity_arrays(const char *texts[CRM_KEYS],
+static void identity_arrays(const char *texts[CRM_IDENTITY_KEYS],
                             const crm_identity_t *identities, int count,
                             apr_pool_t *pool)
 {
-    for (int key = 0; key < CRM_KEYS; key++) {
+    for (int key = 0; key < CRM_IDENTITY_KEYS; key++) {
         apr_array_header_t *array = apr_array_make(pool, count,
                                                    sizeof(const char *));
 
@@ -136,31 +136,31 @@ static void identity_arrays(const char *texts[CRM_KEYS],
     }
 }
 
-/* Return an array of binds for all fields of BATCH's kind, hidden ones
+/* Return an array of binds for all fields of PARTIES' kind, hidden ones
  * included. */
-static const char **new_binds(const crm_contact_batch_t *batch)
+static const char **new_binds(const crm_parties_t *parties)
 {
-    size_t count = (size_t)crm_resource_fields(batch->kind->resource);
+    size_t count = (size_t)crm_resource_fields(parties->kind->resource);
 
-    return apr_pcalloc(batch->pool, count * sizeof(const char *));
+    return apr_pcalloc(parties->pool, count * sizeof(const char *));
 }
 
 /* Return the place of the field "suppressed" in CONTACT's binds, NULL if rows of
- * BATCH have none. */
-static const char **suppressed_of(const crm_contact_batch_t *batch,
+ * PARTIES have none. */
+static const char **suppressed_of(const crm_parties_t *parties,
                                   const crm_contact_t *contact)
 {
-    const crm_field_t *field = crm_resource_field(batch->kind->resource,
+    const crm_field_t *field = crm_resource_field(parties->kind->resource,
                                                   "suppressed");
 
-    return field ? contact->binds + (field - batch->kind->resource->fields)
+    return field ? contact->binds + (field - parties->kind->resource->fields)
            : NULL;
 }
 
-/* Note in BATCH why the addresses KEYS are not written to: SUPPRESSED is what the
+/* Note in PARTIES why the addresses KEYS are not written to: SUPPRESSED is what the
  * field "suppressed" of a contact with them has, or NULL. */
-static void read_reasons(crm_contact_batch_t *batch,
-                         const char *const keys[CRM_KEYS],
+static void read_reasons(crm_parties_t *parties,
+                         const char *const keys[CRM_IDENTITY_KEYS],
                          const char *suppressed)
 {
     json_object *object, *reason;
@@ -169,15 +169,15 @@ static void read_reasons(crm_contact_batch_t *batch,
         return;
     }
     object = json_tokener_parse(suppressed);
-    for (int key = 0; key < CRM_KEYS; key++) {
-        const crm_channel_t *channel = batch->kind->keys[key].channel;
+    for (int key = 0; key < CRM_IDENTITY_KEYS; key++) {
+        const crm_channel_t *channel = parties->kind->keys[key].channel;
 
         if (channel && keys[key]
             && json_object_object_get_ex(object, channel->way, &reason)) {
-            apr_hash_set(batch->reasons,
-                         apr_pstrcat(batch->pool, channel->way, keys[key], NULL),
+            apr_hash_set(parties->reasons,
+                         apr_pstrcat(parties->pool, channel->way, keys[key], NULL),
                          APR_HASH_KEY_STRING,
-                         apr_pstrdup(batch->pool,
+                         apr_pstrdup(parties->pool,
                                      json_object_get_string(reason)));
         }
     }
@@ -185,20 +185,20 @@ static void read_reasons(crm_contact_batch_t *batch,
 }
 
 /* Set the field "suppressed" of CONTACT, if it has one, by its keys. */
-static void set_suppressed(crm_contact_batch_t *batch, crm_contact_t *contact)
+static void set_suppressed(crm_parties_t *parties, crm_contact_t *contact)
 {
-    const char **bind = suppressed_of(batch, contact);
+    const char **bind = suppressed_of(parties, contact);
     json_object *object;
 
     if (!bind) {
         return;
     }
     object = json_object_new_object();
-    for (int key = 0; key < CRM_KEYS; key++) {
-        const crm_channel_t *channel = batch->kind->keys[key].channel;
+    for (int key = 0; key < CRM_IDENTITY_KEYS; key++) {
+        const crm_channel_t *channel = parties->kind->keys[key].channel;
         const char *reason = channel && contact->keys[key]
-            ? apr_hash_get(batch->reasons,
-                           apr_pstrcat(batch->pool, channel->way,
+            ? apr_hash_get(parties->reasons,
+                           apr_pstrcat(parties->pool, channel->way,
                                        contact->keys[key], NULL),
                            APR_HASH_KEY_STRING) : NULL;
 
@@ -207,43 +207,43 @@ static void set_suppressed(crm_contact_batch_t *batch, crm_contact_t *contact)
                                    json_object_new_string(reason));
         }
     }
-    *bind = crm_json_end(object, batch->pool);
+    *bind = crm_json_end(object, parties->pool);
 }
 
 /* Return a contact made from ROW of the look-up's RESULT. */
-static crm_contact_t *read_contact(crm_contact_batch_t *batch,
+static crm_contact_t *read_contact(crm_parties_t *parties,
                                    const PGresult *result, int row)
 {
-    const crm_shape_t *shape = crm_shape_of(batch->kind->resource);
-    crm_contact_t *contact = apr_pcalloc(batch->pool, sizeof(*contact));
-    char *created_at = apr_palloc(batch->pool, CRM_TIME_SIZE);
-    char *updated_at = apr_palloc(batch->pool, CRM_TIME_SIZE);
+    const crm_shape_t *shape = crm_shape_of(parties->kind->resource);
+    crm_contact_t *contact = apr_pcalloc(parties->pool, sizeof(*contact));
+    char *created_at = apr_palloc(parties->pool, CRM_TIME_SIZE);
+    char *updated_at = apr_palloc(parties->pool, CRM_TIME_SIZE);
 
-    contact->binds = new_binds(batch);
+    contact->binds = new_binds(parties);
     for (int i = 0; i < shape->count; i++) {
         contact->binds[shape->indexes[i]] = crm_db_value(result, row,
                                                          CRM_MATCH_FIRST + i);
     }
-    contact->id = contact->binds[crm_batch_index(batch->kind, "id")];
+    contact->id = contact->binds[crm_party_index(parties->kind, "id")];
     crm_time_from_pg(created_at, contact->binds[
-                         crm_batch_index(batch->kind, "created_at")]);
+                         crm_party_index(parties->kind, "created_at")]);
     crm_time_from_pg(updated_at, contact->binds[
-                         crm_batch_index(batch->kind, "updated_at")]);
+                         crm_party_index(parties->kind, "updated_at")]);
     contact->created_at = created_at;
     contact->updated_at = updated_at;
-    for (int key = 0; key < CRM_KEYS; key++) {
+    for (int key = 0; key < CRM_IDENTITY_KEYS; key++) {
         contact->keys[key] = crm_db_value(result, row,
                                           CRM_MATCH_CONTACT_KEYS + key);
     }
-    contact->stored = contact->keys[CRM_KEY_EXTERNAL];
-    if (suppressed_of(batch, contact)) {
-        read_reasons(batch, contact->keys, *suppressed_of(batch, contact));
+    contact->stored = contact->keys[CRM_IDENTITY_EXTERNAL];
+    if (suppressed_of(parties, contact)) {
+        read_reasons(parties, contact->keys, *suppressed_of(parties, contact));
     }
     return contact;
 }
 
 /* Return the contact in ROW of the look-up's RESULT, NULL if it has none. */
-static crm_contact_t *row_contact(crm_contact_batch_t *batch,
+static crm_contact_t *row_contact(crm_parties_t *parties,
                                   const PGresult *result, int row)
 {
     const char *id = crm_db_value(result, row, CRM_MATCH_FIRST);
@@ -252,11 +252,11 @@ static crm_contact_t *row_contact(crm_contact_batch_t *batch,
     if (!id) {
         return NULL;
     }
-    contact = apr_hash_get(batch->by_id, id, APR_HASH_KEY_STRING);
+    contact = apr_hash_get(parties->by_id, id, APR_HASH_KEY_STRING);
     if (!contact) {
-        contact = read_contact(batch, result, row);
-        apr_hash_set(batch->by_id, contact->id, APR_HASH_KEY_STRING, contact);
-        APR_ARRAY_PUSH(batch->contacts, crm_contact_t *) = contact;
+        contact = read_contact(parties, result, row);
+        apr_hash_set(parties->by_id, contact->id, APR_HASH_KEY_STRING, contact);
+        APR_ARRAY_PUSH(parties->contacts, crm_contact_t *) = contact;
     }
     return contact;
 }
@@ -273,25 +273,25 @@ static void add_match(crm_identity_t *identity, crm_contact_t *contact)
     }
 }
 
-/* Read the look-up's RESULT into BATCH and IDENTITIES. */
-static void read_look_up(crm_contact_batch_t *batch,
+/* Read the look-up's RESULT into PARTIES and IDENTITIES. */
+static void read_look_up(crm_parties_t *parties,
                          crm_identity_t *identities, const PGresult *result)
 {
-    char *now = apr_palloc(batch->pool, CRM_TIME_SIZE);
+    char *now = apr_palloc(parties->pool, CRM_TIME_SIZE);
 
     crm_time_from_pg(now, PQgetvalue(result, 0, CRM_MATCH_NOW));
-    batch->now = now;
+    parties->now = now;
     for (int row = 0; row < PQntuples(result); row++) {
         crm_identity_t *identity = identities
                               + apr_atoi64(PQgetvalue(result, row,
                                                     CRM_MATCH_IDENTITY)) - 1;
-        crm_contact_t *contact = row_contact(batch, result, row);
+        crm_contact_t *contact = row_contact(parties, result, row);
 
-        for (int key = 0; key < CRM_KEYS; key++) {
+        for (int key = 0; key < CRM_IDENTITY_KEYS; key++) {
             identity->keys[key] = crm_db_value(result, row,
                                                CRM_MATCH_KEYS + key);
         }
-        read_reasons(batch, identity->keys,
+        read_reasons(parties, identity->keys,
                      crm_db_value(result, row, CRM_MATCH_SUPPRESSED));
         if (contact) {
             add_match(identity, contact);
@@ -306,26 +306,26 @@ static void make_command(crm_sql_t *sql, const char *text, apr_pool_t *pool)
     crm_sql_add(sql, text);
 }
 
-static crm_contact_batch_t *new_batch(crm_call_t *call,
-                                      const crm_batch_kind_t *kind)
+static crm_parties_t *parties_make(crm_call_t *call,
+                                const crm_party_kind_t *kind)
 {
-    crm_contact_batch_t *batch = apr_pcalloc(call->pool, sizeof(*batch));
+    crm_parties_t *parties = apr_pcalloc(call->pool, sizeof(*parties));
 
-    batch->call = call;
-    batch->kind = kind;
-    batch->pool = call->pool;
-    batch->by_id = apr_hash_make(call->pool);
-    batch->touched = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
-    batch->refs = apr_hash_make(call->pool);
-    batch->reasons = apr_hash_make(call->pool);
-    batch->contacts = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
-    batch->changed = apr_pcalloc(call->pool, (apr_size_t)crm_resource_fields(
+    parties->call = call;
+    parties->kind = kind;
+    parties->pool = call->pool;
+    parties->by_id = apr_hash_make(call->pool);
+    parties->touched = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
+    parties->refs = apr_hash_make(call->pool);
+    parties->reasons = apr_hash_make(call->pool);
+    parties->contacts = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
+    parties->changed = apr_pcalloc(call->pool, (apr_size_t)crm_resource_fields(
                                      kind->resource));
-    return batch;
+    return parties;
 }
 
 /* Run the OPENING statements SQLS, some of which are NULL, in one round trip,
- * and set RESULTS. Errors: see crm_contact_batch_open(). */
+ * and set RESULTS. Errors: see crm_parties_open(). */
 static crm_error_t *begin_transaction(PGresult **results, crm_call_t *call,
                                       crm_sql_t *const *sqls)
 {
@@ -354,16 +354,16 @@ static crm_error_t *begin_transaction(PGresult **results, crm_call_t *call,
     return NULL;
 }
 
-crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
-                                    crm_call_t *call,
-                                    const crm_batch_kind_t *kind,
-                                    crm_identity_t *identities,
-                                    int count, int depth,
-                                    const apr_array_header_t *refs,
-                                    crm_contact_more_t *more)
+crm_error_t *crm_parties_open(crm_parties_t **parties_p,
+                              crm_call_t *call,
+                              const crm_party_kind_t *kind,
+                              crm_identity_t *identities,
+                              int count, int depth,
+                              const apr_array_header_t *refs,
+                              crm_contact_more_t *more)
 {
-    crm_contact_batch_t *batch = new_batch(call, kind);
-    const char *texts[CRM_KEYS];
+    crm_parties_t *parties = parties_make(call, kind);
+    const char *texts[CRM_IDENTITY_KEYS];
     crm_sql_t begin, claim, locks, existing, look_up;
     crm_sql_t *sqls[OPENING] = {&begin, NULL, &locks, &existing, &look_up,
                                 more ? &more->sql : NULL};
@@ -384,37 +384,37 @@ crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
     for (int row = 0; row < PQntuples(results[REFS]); row++) {
         const char *name = PQgetvalue(results[REFS], row, 0);
 
-        apr_hash_set(batch->refs, name, APR_HASH_KEY_STRING, name);
+        apr_hash_set(parties->refs, name, APR_HASH_KEY_STRING, name);
     }
-    read_look_up(batch, identities, results[LOOK_UP]);
+    read_look_up(parties, identities, results[LOOK_UP]);
     if (more) {
         more->result = results[MORE];
     }
-    *batch_p = batch;
+    *parties_p = parties;
     return NULL;
 }
 
-int crm_contact_batch_has(const crm_contact_batch_t *batch, const char *ref,
-                          const char *id)
+int crm_parties_has(const crm_parties_t *parties, const char *ref,
+                    const char *id)
 {
-    return apr_hash_get(batch->refs, apr_pstrcat(batch->pool, ref, ":", id,
-                                                 NULL),
+    return apr_hash_get(parties->refs, apr_pstrcat(parties->pool, ref, ":", id,
+                                                   NULL),
                         APR_HASH_KEY_STRING) != NULL;
 }
 
-int crm_contact_batch_check_refs(crm_contact_batch_t *batch, crm_input_t *input,
-                                 const crm_values_t *values, const char *prefix)
+int crm_parties_check_refs(crm_parties_t *parties, crm_input_t *input,
+                           const crm_values_t *values, const char *prefix)
 {
-    const crm_field_t *field = batch->kind->resource->fields;
+    const crm_field_t *field = parties->kind->resource->fields;
     int missed = 0;
 
     for (int i = 0; field[i].name; i++) {
         if (field[i].ref && values->sent[i] && values->binds[i]
-            && !crm_contact_batch_has(batch, field[i].ref,
-                                      values->binds[i])) {
-            crm_input_error(input, apr_pstrcat(batch->pool, prefix,
+            && !crm_parties_has(parties, field[i].ref,
+                                values->binds[i])) {
+            crm_input_error(input, apr_pstrcat(parties->pool, prefix,
                                                field[i].name, NULL),
-                            crm_ref_rule(field[i].ref, batch->pool));
+                            crm_ref_rule(field[i].ref, parties->pool));
             missed++;
         }
     }
@@ -444,16 +444,16 @@ static crm_contact_t *older(crm_contact_t *a, crm_contact_t *b)
 static int has_key(const crm_contact_t *contact,
                    const crm_identity_t *identity, int key)
 {
-    const char *external = identity->keys[CRM_KEY_EXTERNAL];
+    const char *external = identity->keys[CRM_IDENTITY_EXTERNAL];
 
     return same(contact->keys[key], identity->keys[key])
-           && (!external || !contact->keys[CRM_KEY_EXTERNAL]
-               || same(contact->keys[CRM_KEY_EXTERNAL], external));
+           && (!external || !contact->keys[CRM_IDENTITY_EXTERNAL]
+               || same(contact->keys[CRM_IDENTITY_EXTERNAL], external));
 }
 
 /* Return the oldest contact that now has the KEY of IDENTITY: one from the
- * database that still has it, or one that got it in BATCH. */
-static crm_contact_t *oldest(crm_contact_batch_t *batch,
+ * database that still has it, or one that got it in PARTIES. */
+static crm_contact_t *oldest(crm_parties_t *parties,
                              const crm_identity_t *identity, int key)
 {
     crm_contact_t *match = NULL;
@@ -466,8 +466,8 @@ static crm_contact_t *oldest(crm_contact_batch_t *batch,
             match = contact;
         }
     }
-    for (int i = 0; i < batch->touched->nelts; i++) {
-        crm_contact_t *contact = APR_ARRAY_IDX(batch->touched, i,
+    for (int i = 0; i < parties->touched->nelts; i++) {
+        crm_contact_t *contact = APR_ARRAY_IDX(parties->touched, i,
                                                crm_contact_t *);
 
         if (has_key(contact, identity, key)) {
@@ -477,8 +477,8 @@ static crm_contact_t *oldest(crm_contact_batch_t *batch,
     return match;
 }
 
-crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
-                                       const crm_identity_t *identity)
+crm_contact_t *crm_parties_match(crm_parties_t *parties,
+                                 const crm_identity_t *identity)
 {
     crm_contact_t *contact = NULL;
 
@@ -486,24 +486,24 @@ crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
         return identity->matches->nelts
                ? APR_ARRAY_IDX(identity->matches, 0, crm_contact_t *) : NULL;
     }
-    for (int key = 0; key < CRM_KEYS && !contact; key++) {
+    for (int key = 0; key < CRM_IDENTITY_KEYS && !contact; key++) {
         if (identity->keys[key]) {
-            contact = oldest(batch, identity, key);
+            contact = oldest(parties, identity, key);
         }
     }
     return contact;
 }
 
-int crm_contact_batch_taken(const crm_contact_batch_t *batch,
-                            const crm_identity_t *identity,
-                            const crm_contact_t *contact)
+int crm_parties_taken(const crm_parties_t *parties,
+                      const crm_identity_t *identity,
+                      const crm_contact_t *contact)
 {
-    for (int i = 0; i < batch->contacts->nelts; i++) {
-        const crm_contact_t *other = APR_ARRAY_IDX(batch->contacts, i,
+    for (int i = 0; i < parties->contacts->nelts; i++) {
+        const crm_contact_t *other = APR_ARRAY_IDX(parties->contacts, i,
                                                    crm_contact_t *);
 
         if (other != contact && same(other->stored,
-                                     identity->keys[CRM_KEY_EXTERNAL])) {
+                                     identity->keys[CRM_IDENTITY_EXTERNAL])) {
             return 1;
         }
     }
@@ -512,14 +512,14 @@ int crm_contact_batch_taken(const crm_contact_batch_t *batch,
 
 /* Set CONTACT's keys after IDENTITY's values were merged into it. A key that the
  * database makes is IDENTITY's if CONTACT had none, or got IDENTITY's text. */
-static void identify(crm_contact_batch_t *batch,
+static void identify(crm_parties_t *parties,
                      const crm_identity_t *identity, crm_contact_t *contact)
 {
-    const char *texts[CRM_KEYS];
+    const char *texts[CRM_IDENTITY_KEYS];
 
-    batch->kind->texts(texts, contact->binds, batch->pool);
-    for (int key = 0; key < CRM_KEYS; key++) {
-        const crm_key_t *is = &batch->kind->keys[key];
+    parties->kind->texts(texts, contact->binds, parties->pool);
+    for (int key = 0; key < CRM_IDENTITY_KEYS; key++) {
+        const crm_identity_key_t *is = &parties->kind->keys[key];
 
         if (!texts[key] || !is->column || !*is->fold) {
             contact->keys[key] = texts[key];
@@ -529,42 +529,42 @@ static void identify(crm_contact_batch_t *batch,
             contact->keys[key] = identity->keys[key];
         }
     }
-    set_suppressed(batch, contact);
-    APR_ARRAY_PUSH(batch->touched, crm_contact_t *) = contact;
+    set_suppressed(parties, contact);
+    APR_ARRAY_PUSH(parties->touched, crm_contact_t *) = contact;
 }
 
-crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
-                                        const crm_identity_t *identity,
-                                        const crm_values_t *values,
-                                        const char *bot_id)
+crm_contact_t *crm_parties_create(crm_parties_t *parties,
+                                  const crm_identity_t *identity,
+                                  const crm_values_t *values,
+                                  const char *bot_id)
 {
-    const crm_field_t *fields = batch->kind->resource->fields;
-    crm_contact_t *contact = apr_pcalloc(batch->pool, sizeof(*contact));
-    char *id = apr_palloc(batch->pool, CRM_UUID_LEN + 1);
+    const crm_field_t *fields = parties->kind->resource->fields;
+    crm_contact_t *contact = apr_pcalloc(parties->pool, sizeof(*contact));
+    char *id = apr_palloc(parties->pool, CRM_UUID_LEN + 1);
 
     crm_uuid_v7(id);
     contact->id = id;
     contact->is_new = 1;
-    contact->created_at = contact->updated_at = batch->now;
-    contact->binds = new_binds(batch);
+    contact->created_at = contact->updated_at = parties->now;
+    contact->binds = new_binds(parties);
     for (int i = 0; fields[i].name; i++) {
         contact->binds[i] = values->sent[i] ? values->binds[i] : NULL;
         if (!contact->binds[i] && !(fields[i].flags & CRM_F_NULLABLE)) {
             contact->binds[i] = fields[i].type->empty;
         }
     }
-    contact->binds[crm_batch_index(batch->kind, "id")] = id;
-    contact->binds[crm_batch_index(batch->kind, "workspace_id")] =
-        batch->call->key.workspace_id;
-    contact->binds[crm_batch_index(batch->kind, "bot_id")] = bot_id;
-    contact->binds[crm_batch_index(batch->kind, "created_at")] = batch->now;
-    contact->binds[crm_batch_index(batch->kind, "updated_at")] = batch->now;
-    APR_ARRAY_PUSH(batch->contacts, crm_contact_t *) = contact;
-    identify(batch, identity, contact);
+    contact->binds[crm_party_index(parties->kind, "id")] = id;
+    contact->binds[crm_party_index(parties->kind, "workspace_id")] =
+        parties->call->key.workspace_id;
+    contact->binds[crm_party_index(parties->kind, "bot_id")] = bot_id;
+    contact->binds[crm_party_index(parties->kind, "created_at")] = parties->now;
+    contact->binds[crm_party_index(parties->kind, "updated_at")] = parties->now;
+    APR_ARRAY_PUSH(parties->contacts, crm_contact_t *) = contact;
+    identify(parties, identity, contact);
     return contact;
 }
 
-int crm_contact_fits(crm_input_t *input, const crm_batch_kind_t *kind,
+int crm_contact_fits(crm_input_t *input, const crm_party_kind_t *kind,
                      const crm_values_t *values, const char *prefix)
 {
     static const char *const grown[] = {"notes", "custom_fields", "tags",
@@ -572,7 +572,7 @@ int crm_contact_fits(crm_input_t *input, const crm_batch_kind_t *kind,
     int before = crm_input_errors(input);
 
     for (size_t i = 0; i < CRM_NELTS(grown); i++) {
-        int index = crm_batch_index(kind, grown[i]);
+        int index = crm_party_index(kind, grown[i]);
         const crm_field_t *field = &kind->resource->fields[index];
         const char *bind = values->binds[index];
         json_object *value;
@@ -608,20 +608,20 @@ static const char *later(const char *now, const char *before,
     return after;
 }
 
-void crm_contact_batch_update(crm_contact_batch_t *batch,
-                              const crm_identity_t *identity,
-                              crm_contact_t *contact,
-                              const crm_values_t *values)
+void crm_parties_update(crm_parties_t *parties,
+                        const crm_identity_t *identity,
+                        crm_contact_t *contact,
+                        const crm_values_t *values)
 {
-    const crm_field_t *fields = batch->kind->resource->fields;
+    const crm_field_t *fields = parties->kind->resource->fields;
     int changed = 0;
 
     for (int i = 0; fields[i].name; i++) {
         if (values->sent[i] && (fields[i].flags & CRM_F_UPDATE)
             && !crm_type_equal(&fields[i], contact->binds[i],
-                               values->binds[i], batch->pool)) {
+                               values->binds[i], parties->pool)) {
             contact->binds[i] = values->binds[i];
-            batch->changed[i] |= !contact->is_new;
+            parties->changed[i] |= !contact->is_new;
             changed = 1;
         }
     }
@@ -629,13 +629,13 @@ void crm_contact_batch_update(crm_contact_batch_t *batch,
         return;
     }
     contact->changed = 1;
-    batch->changed[crm_batch_index(batch->kind, "updated_at")] = 1;
-    contact->updated_at = later(batch->now, contact->updated_at, batch->pool);
-    contact->binds[crm_batch_index(batch->kind, "updated_at")] = contact->updated_at;
-    identify(batch, identity, contact);
+    parties->changed[crm_party_index(parties->kind, "updated_at")] = 1;
+    contact->updated_at = later(parties->now, contact->updated_at, parties->pool);
+    contact->binds[crm_party_index(parties->kind, "updated_at")] = contact->updated_at;
+    identify(parties, identity, contact);
 }
 
-void crm_contact_write(crm_buf_t *buf, const crm_batch_kind_t *kind,
+void crm_contact_write(crm_buf_t *buf, const crm_party_kind_t *kind,
                        const crm_contact_t *contact)
 {
     const crm_shape_t *shape = crm_shape_of(kind->resource);
@@ -650,8 +650,8 @@ void crm_contact_write(crm_buf_t *buf, const crm_batch_kind_t *kind,
     crm_buf_putc(buf, '}');
 }
 
-crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
-                                      crm_sql_t *more, int count)
+crm_error_t *crm_parties_commit(crm_parties_t *parties,
+                                crm_sql_t *more, int count)
 {
     PGresult *results[CLOSING_MAX];
     crm_sql_t *sqls[CLOSING_MAX];
@@ -659,36 +659,36 @@ crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
     crm_error_t *error;
     int n = 0;
 
-    if (crm_contact_sql_insert(&insert, batch)) {
+    if (crm_contact_sql_insert(&insert, parties)) {
         sqls[n++] = &insert;
     }
-    if (crm_contact_sql_update(&update, batch)) {
+    if (crm_contact_sql_update(&update, parties)) {
         sqls[n++] = &update;
     }
     for (int i = 0; i < count; i++) {
         sqls[n++] = &more[i];
     }
-    if (crm_rest(batch->call)->idempotency) {
-        error = crm_idempotency_keep_response(&keep, batch->call);
+    if (crm_rest(parties->call)->idempotency) {
+        error = crm_idempotency_keep_response(&keep, parties->call);
         if (error) {
-            crm_contact_batch_abandon(batch);
+            crm_parties_abandon(parties);
             return error;
         }
         sqls[n++] = &keep;
     }
-    make_command(&commit, "COMMIT", batch->pool);
+    make_command(&commit, "COMMIT", parties->pool);
     sqls[n++] = &commit;
-    error = crm_call_pipeline(results, batch->call, sqls, n);
-    error = crm_idempotency_raced(batch->call, error);
+    error = crm_call_pipeline(results, parties->call, sqls, n);
+    error = crm_idempotency_raced(parties->call, error);
     if (crm_error_is(error, "23503") || crm_error_is(error, "23505")) {
         /* A referenced row was deleted after the look-up, or another request
          * has used an external_id: the client may retry. */
-        return crm_error_create(CRM_E_UNAVAILABLE, NULL, batch->pool);
+        return crm_error_create(CRM_E_UNAVAILABLE, NULL, parties->pool);
     }
     return crm_op_unexplained(error);
 }
 
-void crm_contact_batch_abandon(crm_contact_batch_t *batch)
+void crm_parties_abandon(crm_parties_t *parties)
 {
-    crm_db_rollback(batch->call->conn);
+    crm_db_rollback(parties->call->conn);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contact_batch_sql.c: the statements of a batch of contacts */
-#include "contact_batch_sql.h"
+/* parties_sql.c: the statements that find and write parties */
+#include "parties_sql.h"
 
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #include "crm_rest.h"
 
 void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
-                           const crm_batch_kind_t *kind,
-                           const char *const texts[CRM_KEYS],
+                           const crm_party_kind_t *kind,
+                           const char *const texts[CRM_IDENTITY_KEYS],
                            const char *lock)
 {
     crm_call_sql(sql, call);
@@ -20,7 +20,7 @@ void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
     crm_sql_add(sql, "SELECT pg_advisory_xact_lock(l.h) FROM (SELECT"
                 " DISTINCT hashtextextended(" CRM_SQL_WORKSPACE "::text"
                 " || k.name, 0) AS h FROM (");
-    for (int i = 0; i < CRM_KEYS && kind->keys[i].column; i++) {
+    for (int i = 0; i < CRM_IDENTITY_KEYS && kind->keys[i].column; i++) {
         crm_sql_adds(sql, i ? " UNION SELECT '" : "SELECT '",
                      kind->keys[i].lock, "' || ", kind->keys[i].fold,
                      NULL);
@@ -38,17 +38,17 @@ void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
 }
 
 /* Add w: the number i of each identity and its keys k0, k1 ... */
-static void add_identities(crm_sql_t *sql, const crm_batch_kind_t *kind,
-                           const char *const texts[CRM_KEYS])
+static void add_identities(crm_sql_t *sql, const crm_party_kind_t *kind,
+                           const char *const texts[CRM_IDENTITY_KEYS])
 {
-    static const char *const names[CRM_KEYS] = {"k0", "k1", "k2"};
+    static const char *const names[CRM_IDENTITY_KEYS] = {"k0", "k1", "k2"};
 
     crm_sql_add(sql, "WITH w AS MATERIALIZED (SELECT u.i");
-    for (int i = 0; i < CRM_KEYS; i++) {
+    for (int i = 0; i < CRM_IDENTITY_KEYS; i++) {
         crm_sql_adds(sql, ", ", kind->keys[i].column ? kind->keys[i].fold : "",
                      "(u.", names[i], ") AS ", names[i], NULL);
     }
-    for (int i = 0; i < CRM_KEYS; i++) {
+    for (int i = 0; i < CRM_IDENTITY_KEYS; i++) {
         crm_sql_add(sql, i ? ", " : " FROM unnest(");
         crm_sql_bind(sql, texts[i], "text[]");
     }
@@ -57,10 +57,10 @@ static void add_identities(crm_sql_t *sql, const crm_batch_kind_t *kind,
 
 /* Add the array of the ids of the DEPTH oldest rows of KIND that have the key
  * NUMBER of w. Other keys than external_id find no row that has another one. */
-static void add_matches(crm_sql_t *sql, const crm_batch_kind_t *kind,
+static void add_matches(crm_sql_t *sql, const crm_party_kind_t *kind,
                         int number, const char *depth)
 {
-    static const char *const names[CRM_KEYS] = {"w.k0", "w.k1", "w.k2"};
+    static const char *const names[CRM_IDENTITY_KEYS] = {"w.k0", "w.k1", "w.k2"};
 
     crm_sql_adds(sql, number ? " || " : "", "ARRAY(SELECT c.id FROM crmapi.",
                  kind->resource->name, " c WHERE " CRM_SQL_OWN("c")
@@ -72,8 +72,8 @@ static void add_matches(crm_sql_t *sql, const crm_batch_kind_t *kind,
 }
 
 void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
-                             const crm_batch_kind_t *kind,
-                             const char *const texts[CRM_KEYS],
+                             const crm_party_kind_t *kind,
+                             const char *const texts[CRM_IDENTITY_KEYS],
                              const char *id, int depth)
 {
 
@@ -82,7 +82,7 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
     crm_rest_sql(sql, call);
     add_identities(sql, kind, texts);
     crm_sql_add(sql, ", m AS MATERIALIZED (SELECT w.i, w.k0, w.k1, w.k2, ");
-    for (int i = 0; i < CRM_KEYS && kind->keys[i].column && !id; i++) {
+    for (int i = 0; i < CRM_IDENTITY_KEYS && kind->keys[i].column && !id; i++) {
         add_matches(sql, kind, i, limit);
     }
     if (id) {
@@ -98,7 +98,7 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
                 ? ", crmapi.contact_suppressed(" CRM_SQL_WORKSPACE
                   ", m.k1, m.k2)"
                 : ", NULL");
-    for (int i = 0; i < CRM_KEYS; i++) {
+    for (int i = 0; i < CRM_IDENTITY_KEYS; i++) {
         crm_sql_adds(sql, kind->keys[i].column ? ", t." : ", NULL",
                      kind->keys[i].column, NULL);
     }
@@ -135,15 +135,15 @@ void crm_contact_sql_refs(crm_sql_t *sql, crm_call_t *call,
     }
 }
 
-/* Return the contacts of BATCH to insert (NEW) or to update. */
-static apr_array_header_t *contacts_to_write(const crm_contact_batch_t *batch,
+/* Return the contacts of PARTIES to insert (NEW) or to update. */
+static apr_array_header_t *contacts_to_write(const crm_parties_t *parties,
                                              int new)
 {
-    apr_array_header_t *contacts = apr_array_make(batch->pool, 8,
+    apr_array_header_t *contacts = apr_array_make(parties->pool, 8,
                                                   sizeof(crm_contact_t *));
 
-    for (int i = 0; i < batch->contacts->nelts; i++) {
-        crm_contact_t *contact = APR_ARRAY_IDX(batch->contacts, i,
+    for (int i = 0; i < parties->contacts->nelts; i++) {
+        crm_contact_t *contact = APR_ARRAY_IDX(parties->contacts, i,
                                                crm_contact_t *);
 
         if (new ? contact->is_new : contact->changed && !contact->is_new) {
@@ -175,21 +175,21 @@ static int is_given(const apr_array_header_t *contacts, int index)
 }
 
 /* Return the fields (const crm_field_t *) that a statement writes to CONTACTS
- * of BATCH: an insert (NEW) those that one of them has, an update those that
- * BATCH changes. The first one is id. */
-static apr_array_header_t *written_fields(const crm_contact_batch_t *batch,
+ * of PARTIES: an insert (NEW) those that one of them has, an update those that
+ * PARTIES changes. The first one is id. */
+static apr_array_header_t *written_fields(const crm_parties_t *parties,
                                           const apr_array_header_t *contacts,
                                           int new)
 {
-    const crm_field_t *fields = batch->kind->resource->fields;
-    apr_array_header_t *written = apr_array_make(batch->pool, 32,
+    const crm_field_t *fields = parties->kind->resource->fields;
+    apr_array_header_t *written = apr_array_make(parties->pool, 32,
                                                  sizeof(crm_field_t *));
 
     APR_ARRAY_PUSH(written, const crm_field_t *) =
-        &fields[crm_batch_index(batch->kind, "id")];
+        &fields[crm_party_index(parties->kind, "id")];
     for (int i = 0; fields[i].name; i++) {
         if (new ? is_inserted(&fields[i]) && is_given(contacts, i)
-            : batch->changed[i]) {
+            : parties->changed[i]) {
             APR_ARRAY_PUSH(written, const crm_field_t *) = &fields[i];
         }
     }
@@ -208,11 +208,11 @@ static void add_value(crm_sql_t *sql, const crm_field_t *field)
 /* Add " FROM" and CONTACTS as the rows r with the columns FIELDS. A subquery
  * makes arrays of texts: Citus takes no such cast of a column in SET, nor in what
  * PostgreSQL would make a part of SET. */
-static void add_records(crm_sql_t *sql, const crm_contact_batch_t *batch,
+static void add_records(crm_sql_t *sql, const crm_parties_t *parties,
                         const apr_array_header_t *contacts,
                         const apr_array_header_t *fields)
 {
-    apr_array_header_t *values = apr_array_make(batch->pool, contacts->nelts,
+    apr_array_header_t *values = apr_array_make(parties->pool, contacts->nelts,
                                                 sizeof(const char *));
 
     crm_sql_add(sql, " FROM (SELECT ");
@@ -228,7 +228,7 @@ static void add_records(crm_sql_t *sql, const crm_contact_batch_t *batch,
         for (int i = 0; i < contacts->nelts; i++) {
             APR_ARRAY_PUSH(values, const char *) =
                 APR_ARRAY_IDX(contacts, i, crm_contact_t *)
-                ->binds[field - batch->kind->resource->fields];
+                ->binds[field - parties->kind->resource->fields];
         }
         crm_sql_add(sql, f ? ", " : " FROM unnest(");
         crm_sql_bind_array(sql, values, field->type->cast);
@@ -240,42 +240,42 @@ static void add_records(crm_sql_t *sql, const crm_contact_batch_t *batch,
     crm_sql_add(sql, ") OFFSET 0) r");
 }
 
-int crm_contact_sql_insert(crm_sql_t *sql, const crm_contact_batch_t *batch)
+int crm_contact_sql_insert(crm_sql_t *sql, const crm_parties_t *parties)
 {
-    apr_array_header_t *contacts = contacts_to_write(batch, 1);
-    apr_array_header_t *fields = written_fields(batch, contacts, 1);
+    apr_array_header_t *contacts = contacts_to_write(parties, 1);
+    apr_array_header_t *fields = written_fields(parties, contacts, 1);
 
-    crm_sql_init(sql, batch->pool);
-    crm_sql_adds(sql, "INSERT INTO crmapi.", batch->kind->resource->name,
+    crm_sql_init(sql, parties->pool);
+    crm_sql_adds(sql, "INSERT INTO crmapi.", parties->kind->resource->name,
                  " (workspace_id", NULL);
     for (int f = 0; f < fields->nelts; f++) {
         crm_sql_adds(sql, ", ",
                      APR_ARRAY_IDX(fields, f, const crm_field_t *)->name, NULL);
     }
-    crm_sql_template(sql, ") SELECT ?", batch->call->key.workspace_id, "uuid");
+    crm_sql_template(sql, ") SELECT ?", parties->call->key.workspace_id, "uuid");
     for (int f = 0; f < fields->nelts; f++) {
         crm_sql_adds(sql, ", r.",
                      APR_ARRAY_IDX(fields, f, const crm_field_t *)->name, NULL);
     }
-    add_records(sql, batch, contacts, fields);
+    add_records(sql, parties, contacts, fields);
     return contacts->nelts > 0;
 }
 
-int crm_contact_sql_update(crm_sql_t *sql, const crm_contact_batch_t *batch)
+int crm_contact_sql_update(crm_sql_t *sql, const crm_parties_t *parties)
 {
-    apr_array_header_t *contacts = contacts_to_write(batch, 0);
-    apr_array_header_t *fields = written_fields(batch, contacts, 0);
+    apr_array_header_t *contacts = contacts_to_write(parties, 0);
+    apr_array_header_t *fields = written_fields(parties, contacts, 0);
 
-    crm_sql_init(sql, batch->pool);
-    crm_sql_adds(sql, "UPDATE crmapi.", batch->kind->resource->name,
+    crm_sql_init(sql, parties->pool);
+    crm_sql_adds(sql, "UPDATE crmapi.", parties->kind->resource->name,
                  " t SET", NULL);
     for (int f = 1; f < fields->nelts; f++) {
         const char *name = APR_ARRAY_IDX(fields, f, const crm_field_t *)->name;
 
         crm_sql_adds(sql, f > 1 ? ", " : " ", name, " = r.", name, NULL);
     }
-    add_records(sql, batch, contacts, fields);
+    add_records(sql, parties, contacts, fields);
     crm_sql_template(sql, " WHERE t.workspace_id = ? AND t.id = r.id",
-                     batch->call->key.workspace_id, "uuid");
+                     parties->call->key.workspace_id, "uuid");
     return contacts->nelts > 0;
 }

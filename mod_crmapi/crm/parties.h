@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* contact_batch.h: finding contacts or companies by their identity and writing
+/* parties.h: finding contacts or companies by their identity and writing
  * them in one transaction, for upsert and sequences/start */
-#ifndef CRM_CONTACT_BATCH_H
-#define CRM_CONTACT_BATCH_H
+#ifndef CRM_PARTIES_H
+#define CRM_PARTIES_H
 
 #include "apr_hash.h"
 
@@ -10,13 +10,13 @@
 #include "crm_call.h"
 
 /* What a contact or company is matched by, in this order: its keys. */
-#define CRM_KEYS 3
+#define CRM_IDENTITY_KEYS 3
 
-enum { CRM_KEY_EXTERNAL, CRM_KEY_EMAIL, CRM_KEY_PHONE, /* of a contact */
-       CRM_KEY_DOMAIN = 1 };                           /* of a company */
+enum { CRM_IDENTITY_EXTERNAL, CRM_IDENTITY_EMAIL, CRM_IDENTITY_PHONE, /* of a contact */
+       CRM_IDENTITY_DOMAIN = 1 };                           /* of a company */
 
 /* A key of a kind. */
-typedef struct crm_key_t {
+typedef struct crm_identity_key_t {
     const char *column;         /* of the table; NULL: the kind has no such
                                    key */
     const char *lock;           /* prefix of the name of its advisory lock */
@@ -24,20 +24,20 @@ typedef struct crm_key_t {
                                    that is sent; "" if the text is the key */
     const struct crm_channel_t *channel; /* whose way is its member of the field
                                    "suppressed", or NULL */
-} crm_key_t;
+} crm_identity_key_t;
 
 /* What is found and written: contacts or companies. */
-typedef struct crm_batch_kind_t {
+typedef struct crm_party_kind_t {
     const crm_resource_t *resource;
     const char *list;           /* "contacts": the member of an upsert's body */
-    crm_key_t keys[CRM_KEYS];
+    crm_identity_key_t keys[CRM_IDENTITY_KEYS];
     /* Set TEXTS to those of the keys of a row with BINDS, in POOL. */
-    void (*texts)(const char *texts[CRM_KEYS], const char *const *binds,
+    void (*texts)(const char *texts[CRM_IDENTITY_KEYS], const char *const *binds,
                   apr_pool_t *pool);
-} crm_batch_kind_t;
+} crm_party_kind_t;
 
-extern const crm_batch_kind_t crm_batch_contacts;
-extern const crm_batch_kind_t crm_batch_companies;
+extern const crm_party_kind_t crm_party_contacts;
+extern const crm_party_kind_t crm_party_companies;
 
 /* A contact or company in memory: as stored, or with changes to be written. */
 typedef struct crm_contact_t {
@@ -45,7 +45,7 @@ typedef struct crm_contact_t {
     const char *id;
     const char *created_at;     /* 24 characters */
     const char *updated_at;
-    const char *keys[CRM_KEYS]; /* its current identity; NULL: none */
+    const char *keys[CRM_IDENTITY_KEYS]; /* its current identity; NULL: none */
     const char *stored;         /* its external_id in the database, or NULL */
     int is_new;                 /* not in the database yet */
     int changed;                /* it must be updated */
@@ -55,8 +55,8 @@ typedef struct crm_contact_t {
 typedef struct crm_identity_t {
     const char *id;             /* of the contact that it is; NULL: its keys find
                                    it */
-    const char *texts[CRM_KEYS]; /* what was sent of each key, or NULL */
-    const char *keys[CRM_KEYS]; /* the keys that are matched, set by the
+    const char *texts[CRM_IDENTITY_KEYS]; /* what was sent of each key, or NULL */
+    const char *keys[CRM_IDENTITY_KEYS]; /* the keys that are matched, set by the
                                    look-up */
     apr_array_header_t *matches; /* of crm_contact_t *: contacts stored with one
                                     of the keys, oldest first */
@@ -70,23 +70,23 @@ typedef struct crm_ref_t {
 
 /* Contacts of a call's workspace. The advisory locks of their identities are
  * held. */
-typedef struct crm_contact_batch_t {
+typedef struct crm_parties_t {
     crm_call_t *call;
-    const crm_batch_kind_t *kind;
+    const crm_party_kind_t *kind;
     apr_pool_t *pool;
     const char *now;            /* the database's time, 24 characters */
     apr_hash_t *by_id;          /* id -> crm_contact_t */
     apr_array_header_t *touched; /* of crm_contact_t *: those whose identity was
-                                    set in this batch */
+                                    set in this transaction */
     apr_hash_t *refs;           /* set of "company:<id>": the rows that exist */
     apr_hash_t *reasons;        /* "sms<key>" -> why that address is not written
                                    to */
     apr_array_header_t *contacts; /* of crm_contact_t * */
     unsigned char *changed;     /* by index in the table of fields: 1 if the
                                    value of a stored contact changes */
-} crm_contact_batch_t;
+} crm_parties_t;
 
-/* A statement run in the round trip that opens a batch. */
+/* A statement run in the round trip that opens parties. */
 typedef struct crm_contact_more_t {
     const char *lock;           /* another name to lock, or NULL */
     crm_sql_t sql;              /* run after the locks are taken */
@@ -94,88 +94,88 @@ typedef struct crm_contact_more_t {
 } crm_contact_more_t;
 
 /* Set *IDENTITY to that in VALUES, the values of a row of KIND. */
-void crm_identity_init(crm_identity_t *identity, const crm_batch_kind_t *kind,
+void crm_identity_init(crm_identity_t *identity, const crm_party_kind_t *kind,
                        const crm_values_t *values, apr_pool_t *pool);
 
-/* Open a batch of KIND in one round trip and set *BATCH_P, in CALL's pool: begin a
- * transaction on CALL's connection, lock the COUNT IDENTITIES in sorted order
+/* Open parties of KIND in one round trip and set *PARTIES_P, in CALL's pool: begin
+ * a transaction on CALL's connection, lock the COUNT IDENTITIES in sorted order
  * (contract 10.5), look up REFS (of crm_ref_t), find and lock the contacts with
- * these identities, and run MORE (may be NULL). The DEPTH oldest contacts of
- * each identity are loaded: 1, or more if a contact may lose the identity in
- * the batch. If the first of IDENTITIES has an id, it is the only one. Errors: those of crm_rest_refuse() if the key is dead or does not
- * permit the operation, those of crm_idempotency_outcome(). After an error no
- * transaction is open. */
-crm_error_t *crm_contact_batch_open(crm_contact_batch_t **batch_p,
-                                    crm_call_t *call,
-                                    const crm_batch_kind_t *kind,
-                                    crm_identity_t *identities,
-                                    int count, int depth,
-                                    const apr_array_header_t *refs,
-                                    crm_contact_more_t *more);
+ * these identities, and run MORE (may be NULL). The DEPTH oldest contacts of each
+ * identity are loaded: 1, or more if a contact may lose the identity in the
+ * transaction. If the first of IDENTITIES has an id, it is the only one. Errors:
+ * those of crm_rest_refuse() if the key is dead or does not permit the operation,
+ * those of crm_idempotency_outcome(). After an error no transaction is open. */
+crm_error_t *crm_parties_open(crm_parties_t **parties_p,
+                              crm_call_t *call,
+                              const crm_party_kind_t *kind,
+                              crm_identity_t *identities,
+                              int count, int depth,
+                              const apr_array_header_t *refs,
+                              crm_contact_more_t *more);
 
 /* Add an error to INPUT for each reference in VALUES whose row does not exist.
  * The names of fields begin with PREFIX. Return the number of errors. */
-int crm_contact_batch_check_refs(crm_contact_batch_t *batch, crm_input_t *input,
-                                 const crm_values_t *values,
-                                 const char *prefix);
+int crm_parties_check_refs(crm_parties_t *parties, crm_input_t *input,
+                           const crm_values_t *values,
+                           const char *prefix);
 
 /* Return whether the resource REF has a row with the id ID, which was one of
- * the REFS that BATCH was opened with. */
-int crm_contact_batch_has(const crm_contact_batch_t *batch, const char *ref,
-                          const char *id);
+ * the REFS that PARTIES was opened with. */
+int crm_parties_has(const crm_parties_t *parties, const char *ref,
+                    const char *id);
 
 /* Add an error to INPUT for each field in VALUES that is too large after it was
  * merged with the stored value. The names of fields begin with PREFIX. Return 1
  * if there is none. */
-int crm_contact_fits(crm_input_t *input, const crm_batch_kind_t *kind,
+int crm_contact_fits(crm_input_t *input, const crm_party_kind_t *kind,
                      const crm_values_t *values, const char *prefix);
 
-/* Return the contact that has IDENTITY at this point of BATCH: the one with its
- * id, or else with its external_id, or else the oldest with its e-mail or domain, or else the oldest
- * with its phone (contract 10.1, 20.3). What has another external_id is another
+/* Return the contact that has IDENTITY at this point of PARTIES: the one with its
+ * id, or else with its external_id, or else the oldest with its e-mail or domain,
+ * or else the oldest with its phone (contract 10.1, 20.3). What has another external_id is another
  * one, whatever its addresses are. Return NULL if there is none. */
-crm_contact_t *crm_contact_batch_match(crm_contact_batch_t *batch,
-                                       const crm_identity_t *identity);
+crm_contact_t *crm_parties_match(crm_parties_t *parties,
+                                 const crm_identity_t *identity);
 
-/* Return whether a row of BATCH that is not CONTACT (may be NULL) has the
- * external_id of IDENTITY in the database, although it loses it in BATCH: no
+/* Return whether a row of PARTIES that is not CONTACT (may be NULL) has the
+ * external_id of IDENTITY in the database, although it loses it in PARTIES: no
  * other row can have it before the end of the transaction. */
-int crm_contact_batch_taken(const crm_contact_batch_t *batch,
-                            const crm_identity_t *identity,
-                            const crm_contact_t *contact);
+int crm_parties_taken(const crm_parties_t *parties,
+                      const crm_identity_t *identity,
+                      const crm_contact_t *contact);
 
-/* Return a new contact of BATCH with VALUES and the agent BOT_ID. */
-crm_contact_t *crm_contact_batch_create(crm_contact_batch_t *batch,
-                                        const crm_identity_t *identity,
-                                        const crm_values_t *values,
-                                        const char *bot_id);
+/* Return a new contact of PARTIES with VALUES and the agent BOT_ID. */
+crm_contact_t *crm_parties_create(crm_parties_t *parties,
+                                  const crm_identity_t *identity,
+                                  const crm_values_t *values,
+                                  const char *bot_id);
 
-/* Set the fields of CONTACT of BATCH, which IDENTITY matches, that were sent in
+/* Set the fields of CONTACT of PARTIES, which IDENTITY matches, that were sent in
  * VALUES. The caller has merged them with the stored values. updated_at changes
  * only if another field changes. */
-void crm_contact_batch_update(crm_contact_batch_t *batch,
-                              const crm_identity_t *identity,
-                              crm_contact_t *contact,
-                              const crm_values_t *values);
+void crm_parties_update(crm_parties_t *parties,
+                        const crm_identity_t *identity,
+                        crm_contact_t *contact,
+                        const crm_values_t *values);
 
-/* Write all new and changed contacts of BATCH, run the COUNT statements at MORE
+/* Write all new and changed contacts of PARTIES, run the COUNT statements at MORE
  * (at most 3), store the response, which is complete, if the request has an
  * Idempotency-Key, and commit, in one round trip. After an error nothing is
  * committed. */
-crm_error_t *crm_contact_batch_commit(crm_contact_batch_t *batch,
-                                      crm_sql_t *more, int count);
+crm_error_t *crm_parties_commit(crm_parties_t *parties,
+                                crm_sql_t *more, int count);
 
-/* Roll back BATCH's transaction. */
-void crm_contact_batch_abandon(crm_contact_batch_t *batch);
+/* Roll back the transaction of PARTIES. */
+void crm_parties_abandon(crm_parties_t *parties);
 
 /* Add CONTACT of KIND to BUF as JSON as the API shows it. */
-void crm_contact_write(crm_buf_t *buf, const crm_batch_kind_t *kind,
+void crm_contact_write(crm_buf_t *buf, const crm_party_kind_t *kind,
                        const crm_contact_t *contact);
 
 /* Return the index of the field NAME in the table of KIND's fields. */
-int crm_batch_index(const crm_batch_kind_t *kind, const char *name);
+int crm_party_index(const crm_party_kind_t *kind, const char *name);
 
 /* The same for contacts. */
 int crm_contact_index(const char *name);
 
-#endif /* CRM_CONTACT_BATCH_H */
+#endif /* CRM_PARTIES_H */
