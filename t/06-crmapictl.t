@@ -430,6 +430,20 @@ subtest "values that are refused" => sub {
 
     fails("no name", $db, 1, qr/--name/, @create, "");
     fails("a long name", $db, 1, qr/--name/, @create, $long);
+    fails("a name that shows nothing", $db, 1, qr/--name must not be blank/,
+        @create, $_) for " ", "\t", "\x{a0}\x{200b}";
+    fails("a key without a name", $db, 1, qr/--name must not be blank/, "key",
+        "create", "--workspace", $w, "--name", " ", "--scopes", "read");
+    fails("an agent without one", $db, 1, qr/--agent must not be blank/, "init",
+        "--name", "x", "--agent", " ");
+    fails("a login without one", $db, 1, qr/not blank/, "role", "create", "api",
+        " ");
+    fails("a plan that can be none", $db, 1, qr/there is no plan/, "workspace",
+        "set", $w, "--plan", $_) for "", $long;
+    fails("a status that is none", $db, 1, qr/--status must be one of generating/,
+        "enrollment", "list", "--workspace", $w, "--status", $_) for "", "Failed";
+    fails("an export of nothing", $db, 2, qr/--object names no object/, "export",
+        "--workspace", $w, "--object", $_) for "", ",";
     fails("a name that is no UTF-8", $db, 1, qr/UTF-8/, @create, "\xff");
     for my $slug ("", "A", "a_b", "-a", "a-", "é", "a" x 64, "a b", $w) {
         fails("slug \"$slug\"", $db, 1, qr/--slug/, @create, "x", "--slug",

@@ -69,6 +69,9 @@ crm_error_t *ctl_export(ctl_t *ctl)
     const char *workspace, *unknown;
 
     unknown = names ? crm_export_unknown(names, ctl->pool) : NULL;
+    if (names && !names[strspn(names, ",")]) {
+        return ctl_misuse(ctl, "--object names no object");
+    }
     if (unknown) {
         return ctl_misuse(ctl, "--object: \"%s\" is not an object of an export",
                           unknown);

@@ -7,8 +7,10 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_bare.h"
 #include "crm_db.h"
 #include "crm_secret.h"
+#include "crm_text.h"
 #include "crmapictl_output.h"
 #include "crmapictl_rights.h"
 
@@ -129,6 +131,10 @@ crm_error_t *ctl_role_create(ctl_t *ctl)
     if (!*name || strlen(name) > NAME_MAX_LEN) {
         return ctl_fault(ctl, "the name of a login must have 1 to %d bytes",
                          NAME_MAX_LEN);
+    }
+    if (!crm_text_valid_utf8(name, strlen(name)) || !crm_text_shows(name)) {
+        return ctl_fault(ctl, "the name of a login must be UTF-8, and not"
+                         " blank");
     }
     CRM_ERR(get_verifier(&values[2], name, ctl));
     crm_conn_settings(&values[3], &values[4], ctl->pool);

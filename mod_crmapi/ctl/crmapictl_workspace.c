@@ -7,10 +7,11 @@
 
 #include "apr_strings.h"
 
-#include "crm_text.h"
+#include "crm_bare.h"
 #include "crm_db.h"
 #include "crm_email.h"
 #include "crm_sql.h"
+#include "crm_text.h"
 #include "crm_uuid.h"
 #include "crm_zone.h"
 #include "crmapictl_audit.h"
@@ -61,6 +62,9 @@ crm_error_t *ctl_check_name(ctl_t *ctl, ctl_option_t option)
     if (!len || crm_text_length(name, len) > 1000) {
         return ctl_fault(ctl, "--%s must have 1 to 1,000 characters",
                          shown);
+    }
+    if (!crm_text_shows(name)) {
+        return ctl_fault(ctl, "--%s must not be blank", shown);
     }
     return NULL;
 }
@@ -116,7 +120,9 @@ static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
 {
     crm_error_t *error = ctl_query(result_p, ctl, sql, count, values);
 
-    if (crm_error_is(error, "23503")) {
+    /* the name of a plan is checked by the type of its column, too */
+    if (crm_error_is(error, "23503")
+        || (plan && crm_error_is(error, "23514"))) {
         return ctl_fault(ctl, "there is no plan \"%s\"", plan);
     }
     if (crm_error_is(error, "23505")) {
