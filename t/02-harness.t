@@ -574,7 +574,8 @@ subtest "build/setup upgrades an OpenSSL that httpd is too new for" => sub {
     is_deeply([$setup->()], [0, "", ""], "and then nothing is to do");
 };
 
-# t/README, The second gear: which tests of the first keep the same promise.
+# t/README, The second gear: which tests of the first keep the same promise. Nobody
+# would see that one cannot be compiled.
 subtest "each test of the second gear has a short form in the first" => sub {
     my ($table) = read_file("$CrmTest::TOP/t/README")
         =~ /^    second gear +short form in the first gear\n(.*?)^    full size/ms;
@@ -595,6 +596,11 @@ subtest "each test of the second gear has a short form in the first" => sub {
             ok(-e "$CrmTest::TOP/t/$other" && !$second{$other},
                 "$base: $other is in the first");
         }
+    }
+    for my $base (sort keys %second) {
+        my (undef, undef, $said) = run_program(seconds => 120,
+            command => [$^X, "-c", "$CrmTest::TOP/t/$base"]);
+        is($said, "$CrmTest::TOP/t/$base syntax OK\n", "$base compiles");
     }
 };
 

@@ -19,6 +19,7 @@ plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
 
 my $scratch = debian_folder("packages");
 my $root = "$scratch/root";
+my $debian;
 
 # ---- what the documents say ----------------------------------------------------
 
@@ -109,7 +110,7 @@ for my $deb (@packages) {
 
 # ---- apt, a2enmod ---------------------------------------------------------------
 
-my $debian = CrmTest::Debian->new($root,
+$debian = CrmTest::Debian->new($root,
     qw(apache2 ca-certificates curl postgresql prometheus sudo));
 # The cluster's port is one that is free on this machine, if not corrected.
 $debian->inside("PostgreSQL's port", "pg_conftool 15 main set port 5432");

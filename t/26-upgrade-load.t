@@ -102,7 +102,7 @@ sub request {
 
 # Send requests at this client's part of the rate until told to stop: by status,
 # the bad ones, the slowest.
-sub busy {
+sub send_requests {
     my ($go_on, $who) = @_;
     my @clients = map { $_->client(key => $w->key, timeout => 60,
         headers => { Connection => "close" }) } @httpds;
@@ -171,7 +171,7 @@ sub replaced {
 # ---- the upgrade
 
 my @clients = map { my $who = $_; CrmTest::Child->start(sub {
-    busy($_[0], $who) }) } 0 .. $CLIENTS - 1;
+    send_requests($_[0], $who) }) } 0 .. $CLIENTS - 1;
 my $watch = CrmTest::Child->start(\&watch);
 # requests are under way
 sub rows { scalar sql($database, "SELECT count(*) FROM crmapi.company") }
