@@ -126,6 +126,10 @@ subtest "it moves with writes going on: none that was acknowledged is lost" => s
     my $dumped = time;
     crmapictl_ok($there, "workspace", "restore", "$folder/dump");
     my $restored = time;
+    # what has changed while that took, and then what has changed since
+    $said = JSON::PP->new->decode($w->ctl("workspace", "dump", $w->id, "--since",
+        $said->{mark}, "--output", "$folder/changes", "--json"));
+    crmapictl_ok($there, "workspace", "restore", "$folder/changes");
     $w->ctl("workspace", "hold", $w->id, "--api", "off");
     my $at_close = sql($here, "SELECT count(*) FROM crmapi.contact");
     $w->ctl("workspace", "dump", $w->id, "--since", $said->{mark}, "--output",
