@@ -323,11 +323,31 @@ isnt("@{$hosts->{data}}", "", "the dashboard has virtual hosts to select");
 my @upgrade = map { s/^\$ //r } map { split /\n/ }
     blocks("operations.md", "### With Debian's packages", "console");
 write_file("$root/etc/apt/apt.conf.d/90yes", "APT::Get::Assume-Yes \"true\";\n");
-$debian->inside("a client asks all the time", <<'END');
+# One client connects a hundred times a second: prints how often with which result.
+write_file("$root/knock", <<'END');
+use IO::Socket::INET;
+$SIG{PIPE} = "IGNORE";
+my %count;
+while (-e "/busy") {
+    my $socket = IO::Socket::INET->new("127.0.0.1:80");
+    my $result = $socket ? "no answer" : "$!";
+    if ($socket) {
+        print $socket "GET /health/live HTTP/1.1\r\nHost: localhost\r\n"
+            . "Connection: close\r\n\r\n";
+        $result = $1 if (<$socket> // "") =~ m{^HTTP/1\.1 (\d+) };
+    }
+    $count{$result}++;
+    select undef, undef, undef, 0.01;
+}
+print map { "knock $_: $count{$_}\n" } sort keys %count;
+END
+# Another one asks once a second, with its key.
+$debian->inside("clients ask all the time", <<'END');
 touch /busy
 . /home/op/shell
+perl /knock >/knocks 2>&1 </dev/null &
 (while [ -e /busy ]; do
-    curl -s -o /dev/null -w "%{http_code}\n" -H "Authorization: Bearer $KEY" http://localhost/api/v1/contacts
+    curl -s -o /dev/null -w "%{http_code} %header{x-ratelimit-remaining}\n" -H "Authorization: Bearer $KEY" http://localhost/api/v1/contacts
     sleep 1
 done >/codes; touch /idle) >/dev/null 2>&1 </dev/null &
 for i in $(seq 100); do [ -s /codes ] && break; sleep 0.1; done
@@ -341,9 +361,11 @@ $said = $debian->inside("what is there now", <<'END');
 codes=$(wc -l </codes)
 for i in $(seq 100); do [ "$(wc -l </codes)" -gt $((codes + 1)) ] && break; sleep 0.1; done
 rm /busy
-for i in $(seq 100); do [ -e /idle ] && break; sleep 0.1; done
+for i in $(seq 100); do [ -e /idle ] && grep -q knock /knocks && break; sleep 0.1; done
 dpkg-query -W -f '${Package} ${Version}\n' libapache2-mod-crmapi crmapid crmapictl
-echo "codes: $(sort /codes | uniq -c | tr -s ' \n' ' ')"
+echo "codes: $(cut -d ' ' -f 1 /codes | sort | uniq -c | tr -s ' \n' ' ')"
+cat /knocks
+echo "left: $(cut -d ' ' -f 2 /codes | tr '\n' ' ')"
 sudo -u op psql -At crmapi -c 'SELECT first_name, name_length FROM crmapi.contact'
 sudo -u op crmapictl --database dbname=crmapi --json status
 END
@@ -355,6 +377,14 @@ is(scalar(() = $said =~ /^\S+ \Q$version\E\+next$/mg), 3,
     "the three programs were replaced");
 like($said, qr/^codes:  ?\d+ 200 ?$/m, "every request of a client was answered")
     or diag($said =~ /^(codes:.*)$/m);
+my %knocks = $said =~ /^knock (.*): (\d+)$/mg;
+is_deeply([sort keys %knocks], [200], "no connection was refused, or ended without"
+    . " an answer") or diag(explain(\%knocks));
+cmp_ok($knocks{200} // 0, ">", 100, "of as many as were tried");
+# What is left grows by one for each second without a request.
+my @rest = split / /, ($said =~ /^left: (.*?) *$/m)[0] // "";
+is_deeply([grep { $rest[$_] - $rest[$_ - 1] > 30 } 1 .. $#rest], [],
+    "the window of the key was kept") or diag("@rest");
 
 rights_are_few("after the upgrade");
 
