@@ -7,6 +7,8 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib", "$FindBin::RealBin/../bench/lib";
+# This file stops and starts the server, so it has one of its own.
+BEGIN { delete $ENV{CRM_TEST_PG} }
 use CrmTest;
 use CrmTest::Mcp;
 use Bench::Instructions;
