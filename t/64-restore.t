@@ -231,7 +231,11 @@ subtest "the last moment: the database goes back while a step is taken" => sub {
     crmapictl_ok($database, "release");
     $worker->configure({ lease => "2s" });
     $worker->start;
-    ok(wait_for(sub { sent_of(1) == $was + 1 }, 30), "released: it is sent");
+    ok(wait_for(sub { sent_of(1) == $was + 1 }, 30), "released: it is sent")
+        or diag(held($database) // "not held", "\n", map({ "@$_\n" } sql($database,
+            "SELECT id, kind, state, is_due, run_at, leased_until, attempts,"
+            . " last_error FROM crmapi.job WHERE state <> 'done'")),
+            read_file($worker->log_file));
     $worker->stop;
 };
 
