@@ -407,16 +407,21 @@ static const char *stray_text(GMimeMessage *mime, apr_pool_t *pool)
 static const char *trim(const char *text, apr_pool_t *pool)
 {
     apr_size_t blank = crm_text_blank_span(text), len;
-    char *made, *line;          /* LINE: the last one, with the end before it */
+    char *made;
 
     while (blank && text[blank - 1] != '\n') {
         blank--;                /* the indent of the first line stays */
     }
     made = apr_pstrdup(pool, crm_text_shows(text) ? text + blank : "");
     len = strlen(made);
-    while ((line = memrchr(made, '\n', len)) && !crm_text_shows(line)) {
-        *line = '\0';
-        len = (apr_size_t)(line - made);
+    for (apr_size_t at = len; at; at--) {
+        if (made[at - 1] == '\n') {
+            if (crm_text_shows(made + at - 1)) {
+                break;
+            }
+            len = at - 1;
+            made[len] = '\0';
+        }
     }
     for (; len && strchr(" \t", made[len - 1]); len--) {
     }
