@@ -205,6 +205,16 @@ static void add_value(crm_sql_t *sql, const crm_field_t *field)
     }
 }
 
+/* Add the names of FIELDS: the first one after FIRST, each other one after NEXT. */
+static void add_names(crm_sql_t *sql, const apr_array_header_t *fields,
+                      const char *first, const char *next)
+{
+    for (int f = 0; f < fields->nelts; f++) {
+        crm_sql_adds(sql, f ? next : first,
+                     APR_ARRAY_IDX(fields, f, const crm_field_t *)->name, NULL);
+    }
+}
+
 /* Add " FROM" and CONTACTS as the rows r with the columns FIELDS. A subquery
  * makes arrays of texts: Citus takes no such cast of a column in SET, nor in what
  * PostgreSQL would make a part of SET. */
@@ -233,10 +243,7 @@ static void add_records(crm_sql_t *sql, const crm_parties_t *parties,
         crm_sql_add(sql, f ? ", " : " FROM unnest(");
         crm_sql_bind_array(sql, values, field->type->cast);
     }
-    for (int f = 0; f < fields->nelts; f++) {
-        crm_sql_adds(sql, f ? ", " : ") x (",
-                     APR_ARRAY_IDX(fields, f, const crm_field_t *)->name, NULL);
-    }
+    add_names(sql, fields, ") x (", ", ");
     crm_sql_add(sql, ") OFFSET 0) r");
 }
 
@@ -248,15 +255,9 @@ int crm_contact_sql_insert(crm_sql_t *sql, const crm_parties_t *parties)
     crm_sql_init(sql, parties->pool);
     crm_sql_adds(sql, "INSERT INTO crmapi.", parties->kind->resource->name,
                  " (workspace_id", NULL);
-    for (int f = 0; f < fields->nelts; f++) {
-        crm_sql_adds(sql, ", ",
-                     APR_ARRAY_IDX(fields, f, const crm_field_t *)->name, NULL);
-    }
+    add_names(sql, fields, ", ", ", ");
     crm_sql_template(sql, ") SELECT ?", parties->call->key.workspace_id, "uuid");
-    for (int f = 0; f < fields->nelts; f++) {
-        crm_sql_adds(sql, ", r.",
-                     APR_ARRAY_IDX(fields, f, const crm_field_t *)->name, NULL);
-    }
+    add_names(sql, fields, ", r.", ", r.");
     add_records(sql, parties, contacts, fields);
     return contacts->nelts > 0;
 }

@@ -2,10 +2,7 @@
 /* crm_touch.c: recording when an API key was last used */
 #include "crm_touch.h"
 
-#include <string.h>
-
 #include "crm_call.h"
-#include "crm_sql_print.h"
 
 /* Set SQL to the statement. Its commit does not wait for the disk. Citus takes no
  * function in RETURNING: there the commit waits. */
@@ -28,22 +25,15 @@ void crm_touch(const crm_service_t *service, void *baton,
                const crm_response_t *touched, const char *request_id,
                apr_pool_t *pool)
 {
-    crm_request_t request;
-    crm_response_t response;
-    crm_call_t call;
+    const crm_request_t request = {.pool = pool, .baton = baton,
+                                   .method = "POST",
+                                   .request_id = request_id};
+    crm_response_t response = {.touch = 0};
+    crm_call_t call = {.service = service, .request = &request,
+                       .response = &response, .pool = pool};
     crm_rows_t rows;
     crm_sql_t sql;
 
-    memset(&request, 0, sizeof(request));
-    memset(&response, 0, sizeof(response));
-    memset(&call, 0, sizeof(call));
-    request.pool = call.pool = pool;
-    request.baton = baton;
-    request.method = "POST";
-    request.request_id = request_id;
-    call.service = service;
-    call.request = &request;
-    call.response = &response;
     if (!crm_call_dialect(&call)) {
         make_sql(&sql, &call, touched->workspace_id, touched->key_id);
         if (!crm_call_write(&rows, &call, &sql)) {
