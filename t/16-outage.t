@@ -103,13 +103,17 @@ for my $mpm ($ENV{CRM_MPM} || qw(event worker prefork)) {
         is_deeply(ask($httpd, $key, 3, 5), { 200 => 15 }, "before");
         for my $times (1, 2) {
             $httpd->expect_log($AWAY => 1);
-            # some have been sent, and get no answer
+            # Two have been sent, and get no answer. At the same time they could
+            # share a statement.
             my $let_go = holding($database, "LOCK TABLE crmapi.contact");
-            my @sent = map { CrmTest::Child->start(sub {
-                return $httpd->client(key => $key)->get("/api/v1/contacts")
-                    ->status;
-            }) } 1 .. 2;
-            wait_blocked($database, 2);
+            my @sent = map {
+                my $child = CrmTest::Child->start(sub {
+                    return $httpd->client(key => $key)->get("/api/v1/contacts")
+                        ->status;
+                });
+                wait_blocked($database, $_);
+                $child;
+            } 1 .. 2;
             $pg->halt($times == 1 ? "INT" : "QUIT");
             eval { $let_go->() };
             # A fast shutdown may end the session that holds the lock first.

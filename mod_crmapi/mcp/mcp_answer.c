@@ -63,18 +63,6 @@ void mcp_answer_error(crm_call_t *call, int status, int code,
     crm_buf_puts(out, "}}");
 }
 
-int mcp_refuse_cursor(crm_call_t *call)
-{
-    char type = crm_slice_type(mcp_of(call)->message.cursor);
-
-    if (!type || type == 'n') {
-        return 0;
-    }
-    mcp_answer_error(call, 200, MCP_INVALID_PARAMS, "Unknown cursor: the list"
-                     " has one page", NULL);
-    return 1;
-}
-
 /* The code of an error of HTTP is its status: the codes below -32000 are those of
  * the protocol (MCP 2026-07-28, basic/index, "Error Codes"). */
 void mcp_show_error(crm_call_t *call, const crm_error_t *error)

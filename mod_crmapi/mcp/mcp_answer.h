@@ -47,10 +47,6 @@ void mcp_add_lifetime(crm_buf_t *out, const mcp_t *mcp, int seconds);
 void mcp_answer_error(crm_call_t *call, int status, int code,
                       const char *message, const char *data);
 
-/* Refuse the cursor of CALL, if it has one: lists of this server have one page
- * (MCP 2026-07-28, server/utilities/pagination). Return whether it has. */
-int mcp_refuse_cursor(crm_call_t *call);
-
 /* A crm_mount_t.show_error: ERROR is of HTTP, such as a 401. */
 void mcp_show_error(crm_call_t *call, const crm_error_t *error);
 

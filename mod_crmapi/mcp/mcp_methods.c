@@ -6,13 +6,9 @@
 
 #include "crm_array.h"
 
+#include "mcp_list.h"
 #include "mcp_prompt.h"
 #include "mcp_resource.h"
-#include "mcp_rights.h"
-
-/* How long a client may keep what does not depend on data, in seconds: a key's
- * rights may change. */
-#define LIFETIME 300
 
 const char *const mcp_versions[] = {
     "2026-07-28", "2025-11-25", "2025-06-18", NULL
@@ -48,7 +44,7 @@ static crm_error_t *serve_discover(crm_call_t *call)
 
     CRM_ERR(mcp_rights_read(&rights, call));
     mcp_begin_result(out, mcp_of(call));
-    mcp_add_lifetime(out, mcp_of(call), LIFETIME);
+    mcp_add_lifetime(out, mcp_of(call), MCP_LIFETIME);
     crm_buf_puts(out, "\"supportedVersions\":[");
     for (int i = 0; mcp_versions[i]; i++) {
         crm_buf_puts(out, i ? "," : "");
@@ -109,33 +105,28 @@ static int is_offered(const crm_call_t *call, const mcp_tool_t *tool)
     return !tool->write || mcp_site(call)->tools == CRM_MCP_ALL;
 }
 
-static crm_error_t *serve_tools_list(crm_call_t *call)
+/* A mcp_list_write_t: the tools that the key may call. */
+static void write_tools(crm_buf_t *out, const crm_call_t *call,
+                        const mcp_rights_t *rights)
 {
     const apr_array_header_t *tools = mcp_tools();
-    crm_buf_t *out = &call->response->body;
     const char *comma = "";
-    mcp_rights_t rights;
 
-    CRM_ERR(mcp_rights_read(&rights, call));
-    if (mcp_refuse_cursor(call)) {
-        return NULL;
-    }
-    mcp_begin_result(out, mcp_of(call));
-    mcp_add_lifetime(out, mcp_of(call), LIFETIME);
-    crm_buf_puts(out, "\"tools\":[");
     for (int i = 0; i < tools->nelts; i++) {
         const mcp_tool_t *tool = &APR_ARRAY_IDX(tools, i, mcp_tool_t);
 
-        if (is_offered(call, tool) && (rights.write || !tool->write)
-            && (rights.sequences || !tool->sequences)) {
+        if (is_offered(call, tool) && (rights->write || !tool->write)
+            && (rights->sequences || !tool->sequences)) {
             crm_buf_puts(out, comma);
             crm_buf_add(out, tool->entry, tool->entry_len);
             comma = ",";
         }
     }
-    crm_buf_putc(out, ']');
-    mcp_end_result(out);
-    return NULL;
+}
+
+static crm_error_t *serve_tools_list(crm_call_t *call)
+{
+    return mcp_list(call, "tools", write_tools);
 }
 
 static crm_error_t *serve_tools_call(crm_call_t *call)

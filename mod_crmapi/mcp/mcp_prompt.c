@@ -8,9 +8,7 @@
 
 #include "crm_array.h"
 
-#include "mcp_rights.h"
-
-#define LIFETIME 300            /* seconds */
+#include "mcp_list.h"
 
 /* A prompt. It has no data of the workspace, only names of tools. */
 typedef struct prompt_t {
@@ -67,25 +65,21 @@ static void add_prompt(crm_buf_t *out, const prompt_t *prompt)
     crm_buf_putc(out, '}');
 }
 
-crm_error_t *mcp_prompts_list(crm_call_t *call)
+/* A mcp_list_write_t. */
+static void write_prompts(crm_buf_t *out, const crm_call_t *call,
+                          const mcp_rights_t *rights)
 {
-    crm_buf_t *out = &call->response->body;
-    mcp_rights_t rights;
-
-    CRM_ERR(mcp_rights_read(&rights, call));
-    if (mcp_refuse_cursor(call)) {
-        return NULL;
-    }
-    mcp_begin_result(out, mcp_of(call));
-    mcp_add_lifetime(out, mcp_of(call), LIFETIME);
-    crm_buf_puts(out, "\"prompts\":[");
+    (void)call;
+    (void)rights;
     for (size_t i = 0; i < CRM_NELTS(prompts); i++) {
         crm_buf_puts(out, i ? "," : "");
         add_prompt(out, &prompts[i]);
     }
-    crm_buf_putc(out, ']');
-    mcp_end_result(out);
-    return NULL;
+}
+
+crm_error_t *mcp_prompts_list(crm_call_t *call)
+{
+    return mcp_list(call, "prompts", write_prompts);
 }
 
 /* Return the prompt NAME (NULL: none), or NULL. */

@@ -11,12 +11,11 @@
 
 #include "mcp_arguments.h"
 #include "mcp_combined.h"
-#include "mcp_rights.h"
+#include "mcp_list.h"
 #include "mcp_run.h"
 
-/* How long a client may keep them, in seconds. Lists and the document change
- * with the server or the key, the workspace now and then. */
-#define LIFETIME 300
+/* How long a client may keep the workspace, in seconds: it changes now and then.
+ * The document changes with the server only, as lists do. */
 #define WORKSPACE_LIFETIME 60
 
 /* The code of a resource that is not there, before revision 2026-07-28. */
@@ -25,45 +24,46 @@
 #define TIMELINE_BEGIN "crmapi://contacts/"
 #define TIMELINE_END "/timeline"
 
-static const char list[] =
-    "\"resources\":[{\"uri\":\"crmapi://workspace\",\"name\":\"workspace\","
+static const char resources[] =
+    "{\"uri\":\"crmapi://workspace\",\"name\":\"workspace\","
     "\"title\":\"Workspace\",\"description\":\"The workspace of the key, and"
     " what the key may do\",\"mimeType\":\"application/json\"},"
     "{\"uri\":\"crmapi://openapi\",\"name\":\"openapi\",\"title\":\"OpenAPI"
     " document\",\"description\":\"All operations and fields of the"
-    " API\",\"mimeType\":\"application/json\"}]";
+    " API\",\"mimeType\":\"application/json\"}";
 
 static const char templates[] =
-    "\"resourceTemplates\":[{\"uriTemplate\":\"" TIMELINE_BEGIN "{id}"
+    "{\"uriTemplate\":\"" TIMELINE_BEGIN "{id}"
     TIMELINE_END "\",\"name\":\"timeline\",\"title\":\"Timeline of a"
     " contact\",\"description\":\"A contact with its last conversations and"
-    " activities\",\"mimeType\":\"application/json\"}]";
+    " activities\",\"mimeType\":\"application/json\"}";
 
-/* Respond to CALL with TEXT, a list that never changes. */
-static crm_error_t *answer_list(crm_call_t *call, const char *text)
+/* A mcp_list_write_t. */
+static void write_resources(crm_buf_t *out, const crm_call_t *call,
+                            const mcp_rights_t *rights)
 {
-    crm_buf_t *out = &call->response->body;
-    mcp_rights_t rights;
+    (void)call;
+    (void)rights;
+    crm_buf_puts(out, resources);
+}
 
-    CRM_ERR(mcp_rights_read(&rights, call));
-    if (mcp_refuse_cursor(call)) {
-        return NULL;
-    }
-    mcp_begin_result(out, mcp_of(call));
-    mcp_add_lifetime(out, mcp_of(call), LIFETIME);
-    crm_buf_puts(out, text);
-    mcp_end_result(out);
-    return NULL;
+/* A mcp_list_write_t. */
+static void write_templates(crm_buf_t *out, const crm_call_t *call,
+                            const mcp_rights_t *rights)
+{
+    (void)call;
+    (void)rights;
+    crm_buf_puts(out, templates);
 }
 
 crm_error_t *mcp_resources_list(crm_call_t *call)
 {
-    return answer_list(call, list);
+    return mcp_list(call, "resources", write_resources);
 }
 
 crm_error_t *mcp_resources_templates(crm_call_t *call)
 {
-    return answer_list(call, templates);
+    return mcp_list(call, "resourceTemplates", write_templates);
 }
 
 /* Respond to CALL, which reads URI, with the LEN bytes of JSON at TEXT, which may
@@ -109,7 +109,7 @@ static crm_error_t *read_openapi(crm_call_t *call, const char *uri)
     CRM_ERR(mcp_rights_read(&rights, call));
     crm_buf_init(&text, 524288, call->pool);
     crm_openapi_write(&text, call->request);
-    answer_text(call, uri, text.data, text.len, LIFETIME);
+    answer_text(call, uri, text.data, text.len, MCP_LIFETIME);
     return NULL;
 }
 
