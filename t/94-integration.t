@@ -231,8 +231,8 @@ subtest "a shop and a workspace stay alike" => sub {
     is_deeply(in_shop($w), there($w), "field by field") if !$same;
     cmp_ok(scalar @{there($w)}, ">", 6, "many");
     my $row = $c->get("/api/v1/contacts/$known");
-    is_deeply([sort map { $_->{email} } @{$row->data->{emails}}],
-        ["new\@x.example", "two\@x.example"],
+    is_deeply([sort grep { /x\.example/ } map { $_->{email} }
+        @{$row->data->{emails}}], ["new\@x.example", "two\@x.example"],
         "an address that the shop does not show stays") if $row->status == 200;
     my ($ids) = shop($w, "SELECT count(crm), count(DISTINCT crm) FROM deal");
     is($ids->[0], $ids->[1], "nothing was made twice");
@@ -241,9 +241,9 @@ subtest "a shop and a workspace stay alike" => sub {
         . " (901, 'nine\@x.example')");
     ok(wait_for(sub { read_file($log) =~ /"contacts\[0\]\.emails|"emails\[0\]"/ },
         60), "an error of a row is printed");
-    my @row = shop($w, "SELECT changed FROM customer WHERE id = 901 AND crm"
-        . " IS NOT NULL");
-    is(scalar @row, 1, "others are not held up");
+    # The line is printed before the other row is written.
+    ok(wait_for(sub { @{[shop($w, "SELECT 1 FROM customer WHERE id = 901 AND crm"
+        . " IS NOT NULL")]} }, 60), "others are not held up");
     shop($w, "UPDATE customer SET email = 'ok\@x.example', changed = 1"
         . " WHERE id = 900");
     ok(wait_for(sub { @{[shop($w, "SELECT 1 FROM customer WHERE id = 900 AND"
