@@ -74,7 +74,8 @@ for my $path (sort keys %table) {
             error_is($c->patch($at, { external_id => $bad }), 422,
                 "validation_error", "6.5 not '$bad'", ["external_id"]);
         }
-        status_is($c->patch($at, { external_id => "ü" x 255 }), 200, "255");
+        status_is($c->patch($at, { external_id => "ü" x 255 }), 200,
+            "255 characters");
         is_deeply($c->get("/api/v1/$path", query => { external_id =>
             "ü" x 255 })->ids, [$first->{id}], "the filter");
         is_deeply($c->get("/api/v1/$path", query => { external_id => "A-1" })
