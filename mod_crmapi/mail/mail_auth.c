@@ -337,23 +337,56 @@ crm_mail_auth_t crm_mail_results(const char *value, const char *ids,
 
 /* ---- Received ------------------------------------------------------------ */
 
-/* Set *HOST_P to the host that follows the keyword at *C_P ("from" or "by" of
- * RFC 5321, 4.4), and *NOTE_P to the comment behind it, NULL if there is none.
- * Return 0 if it is malformed, or has several comments: the client chooses its
- * name, and might write the first of them. */
+/* What a Received says: the hosts behind "from" and "by", the protocol behind
+ * "with" (RFC 5321, 4.4), and the comment behind "from". NULL: it does not. */
+typedef struct trace_t {
+    const char *from, *seen, *by, *with;
+} trace_t;
+
+/* Return how many words of VALUE are "by", also those in comments, in quotes and
+ * behind a semicolon. */
+static int count_by(const char *value)
+{
+    static const char ends[] = BLANKS ";()\"";
+    int count = 0;
+
+    for (const char *c = value; *c; c += strcspn(c, ends)) {
+        c += strspn(c, ends);
+        count += strcspn(c, ends) == 2 && !strncasecmp(c, "by", 2);
+    }
+    return count;
+}
+
+/* Return the word at *C_P as read_word() does; NULL also if it has quotes: no
+ * server writes any, but a client's name may hide what follows in them. */
+static const char *read_plain(const char **c_p, apr_pool_t *pool)
+{
+    if (strcspn(*c_p, ENDS "\"") != strcspn(*c_p, ENDS)) {
+        return NULL;
+    }
+    return read_word(c_p, ENDS, pool);
+}
+
+/* Set *HOST_P to the host that follows the keyword at *C_P ("from" or "by"), and
+ * *NOTE_P to the comment behind it, NULL if there is none. Return 0 if it is
+ * malformed, or has several comments: the client chooses its name, and might
+ * write the first of them. */
 static int read_clause(const char **host_p, const char **note_p,
                        const char **c_p, apr_pool_t *pool)
 {
     const char *begin = *c_p, *note, *end;
 
-    *host_p = read_word(c_p, ENDS, pool);
+    *note_p = NULL;
+    *host_p = read_plain(c_p, pool);
     if (!*host_p) {
         return 0;
     }
     note = memchr(begin, '(', (size_t)(*c_p - begin));
     if (!note) {
-        *note_p = NULL;
-        return 1;
+        begin = *c_p;           /* fetchmail: "from HOST [ADDRESS] by" */
+        return *begin != '[' || (read_plain(c_p, pool)
+                                 && !memchr(begin, '(', (size_t)(*c_p
+                                                                 - begin)));
     }
     end = memchr(note, ')', (size_t)(*c_p - note));
     if (!end || memchr(note + 1, '(', (size_t)(*c_p - note - 1))) {
@@ -363,22 +396,59 @@ static int read_clause(const char **host_p, const char **note_p,
     return 1;
 }
 
+/* Read VALUE, a Received, into TRACE. Return 0 if it is malformed, or says
+ * something twice: "from" comes first and "by" next, so that no name of a client
+ * can stand for what the server has written. */
+static int read_trace(trace_t *trace, const char *value, apr_pool_t *pool)
+{
+    const char *c = skip(value), *note;
+
+    memset(trace, 0, sizeof(*trace));
+    for (int i = 0; c && *c && *c != ';'; i++) {
+        const char *word = read_plain(&c, pool);
+        int is_by = word && !strcasecmp(word, "by");
+
+        if (!word || (i == 1 && trace->from && !is_by)) {
+            return 0;
+        }
+        if (!strcasecmp(word, "from")) {
+            if (i || !read_clause(&trace->from, &trace->seen, &c, pool)) {
+                return 0;
+            }
+        }
+        else if (is_by) {
+            if (trace->by || !read_clause(&trace->by, &note, &c, pool)) {
+                return 0;
+            }
+        }
+        else if (!strcasecmp(word, "with")) {
+            if (trace->with || !(trace->with = read_plain(&c, pool))) {
+                return 0;
+            }
+        }
+    }
+    return c && (!trace->from || (trace->by && count_by(value) == 1));
+}
+
 /* Return whether NOTE, what the server saw of its client, is one of IDS or an
- * address of a local network: "(mx.example.org [192.0.2.1])". */
+ * address of a local network: "(mx.example.org [192.0.2.1])". The name that the
+ * client gave may stand there, too: "(HELO [10.0.0.1])". */
 static int confirms(const char *note, const char *ids, apr_pool_t *pool)
 {
     static const char local[] = "127.0.0.0/8 10.0.0.0/8 172.16.0.0/12"
                                 " 192.168.0.0/16 ::1/128 fc00::/7";
     crm_network_t networks[CRM_NETWORKS_MAX];
     const char *name = note + strspn(note, BLANKS);
-    const char *address = strchr(note, '[');
+    const char *address = name + strcspn(name, BLANKS "[");
+    const char *seen = apr_pstrmemdup(pool, name, (apr_size_t)(address - name));
 
-    if (is_trusted(apr_pstrmemdup(pool, name, strcspn(name, BLANKS "[")),
-                   ids)) {
-        return 1;
-    }
-    if (!address++) {
+    address += strspn(address, BLANKS);
+    if (*address++ != '[' || !strcasecmp(seen, "HELO")
+        || !strcasecmp(seen, "EHLO") || strchr(seen, '=')) {
         return 0;
+    }
+    if (is_trusted(seen, ids)) {
+        return 1;
     }
     address += strncasecmp(address, "IPv6:", 5) ? 0 : 5;
     return crm_networks_have(networks, crm_networks_parse(networks, local),
@@ -386,26 +456,42 @@ static int confirms(const char *note, const char *ids, apr_pool_t *pool)
                                             strcspn(address, "]")));
 }
 
+/* Return whether a mail that came by PROTOCOL (may be NULL) came from this host
+ * or a neighbour, or was fetched: then no stranger has told the host's name
+ * (RFC 3848; RFC 2033: LMTP is not used over wide area networks). */
+static int is_near(const char *protocol)
+{
+    static const char *const near[] = {
+        "LMTP", "LMTPA", "LMTPS", "LMTPSA", "UTF8LMTP", "UTF8LMTPA",
+        "UTF8LMTPS", "UTF8LMTPSA", "POP3", "POP3S", "IMAP", "IMAPS"
+    };
+
+    for (size_t i = 0; protocol && i < CRM_NELTS(near); i++) {
+        if (!strcasecmp(protocol, near[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Return whether a header below VALUE, a Received, can be the word of a host of
  * IDS: another host has added VALUE, and had the mail from a host of IDS or
  * from no other one. */
 static int is_inside(const char *value, const char *ids, apr_pool_t *pool)
 {
-    const char *c = skip(value), *from = NULL, *by = NULL, *note, *seen = NULL;
+    trace_t trace;
 
-    while (c && *c && *c != ';' && !by) {
-        const char *word = read_word(&c, ENDS, pool);
-
-        if (!word || (!strcasecmp(word, "from") && !from
-                      && !read_clause(&from, &seen, &c, pool))
-            || (!strcasecmp(word, "by")
-                && !read_clause(&by, &note, &c, pool))) {
-            return 0;
-        }
+    if (!read_trace(&trace, value, pool)
+        || (trace.by && is_trusted(trace.by, ids))) {
+        return 0;
     }
-    return c && (by ? !is_trusted(by, ids) : !from)
-           && (!from || (is_trusted(from, ids)
-                         && (!seen || confirms(seen, ids, pool))));
+    if (!trace.from) {
+        return !trace.with || !strcasecmp(trace.with, "local")
+               || is_near(trace.with);
+    }
+    return is_trusted(trace.from, ids)
+           && (trace.seen ? confirms(trace.seen, ids, pool)
+                          : is_near(trace.with));
 }
 
 /* ---- the mail ------------------------------------------------------------ */

@@ -802,6 +802,7 @@ END_TEST
 /* Another host had the mail from HOST, whom it saw as in SEEN. */
 #define HOP(host, seen) "Received: from " host " " seen " by store" \
     " with LMTP id 1; Mon, 02 Nov 2026\n"
+#define BY(what) "Received: " what "; Mon, 02 Nov 2026 10:00:00 +0100\n"
 #define FROM "From: Ada <ada@example.org>\n"
 
 START_TEST(only_a_trusted_host_verifies_a_sender)
@@ -841,6 +842,56 @@ START_TEST(only_a_trusted_host_verifies_a_sender)
         {HOP("a\"", "(evil [192.0.2.1])") PASS("a") FROM, 0},
         {HOP("a;", "(evil [192.0.2.1])") PASS("a") FROM, 0},
         {HOP("\\", "(evil [192.0.2.1])") PASS("a") FROM, 0},
+        /* a client's name alone says nothing */
+        {BY("from a by store") PASS("a") FROM, 0},
+        {BY("from a by store with SMTP id 1") PASS("a") FROM, 0},
+        {BY("from a by store with ESMTPSA id 1") PASS("a") FROM, 0},
+        {BY("from a by store with local id 1") PASS("a") FROM, 0},
+        {BY("from a by store with HTTP") PASS("a") FROM, 0},
+        {BY("from a by store id 1 for <with@LMTP>") PASS("a") FROM, 0},
+        {BY("by store with SMTP id 1") PASS("a") FROM, 0},
+        {BY("with SMTP id 1") PASS("a") FROM, 0},
+        {HOP("a", "()") PASS("a") FROM, 0},
+        {HOP("a", "(a)") PASS("a") FROM, 0},
+        {HOP("a", "(unverified)") PASS("a") FROM, 0},
+        {HOP("a", "(HELO a)") PASS("a") FROM, 0},
+        {HOP("a", "(HELO [127.0.0.1])") PASS("a") FROM, 0},
+        {HOP("a", "(ehlo [127.0.0.1])") PASS("a") FROM, 0},
+        {HOP("a", "(helo=[127.0.0.1])") PASS("a") FROM, 0},
+        {HOP("a", "(192.0.2.1 helo=[127.0.0.1])") PASS("a") FROM, 0},
+        {HOP("a", "([192.0.2.1] helo=[127.0.0.1])") PASS("a") FROM, 0},
+        {HOP("a", "(x y [127.0.0.1])") PASS("a") FROM, 0},
+        {HOP("a", "([127.0.0.1") PASS("a") FROM, 0},
+        {HOP("a", "[127.0.0.1]") PASS("a") FROM, 1},
+        {BY("from a [127.0.0.1] by store with SMTP") PASS("a") FROM, 0},
+        {BY("from a [127.0.0.1] (x [192.0.2.1]) by store with LMTP") PASS("a")
+         FROM, 0},
+        /* nor does one that looks like more of the header */
+        {HOP("a (a [127.0.0.1]) x", "(evil [192.0.2.1])") PASS("a") FROM, 0},
+        {HOP("a (a [127.0.0.1])", "(evil [192.0.2.1])") PASS("a") FROM, 0},
+        {HOP("a with LMTP", "(evil [192.0.2.1])") PASS("a") FROM, 0},
+        {BY("from a with LMTP by store with SMTP") PASS("a") FROM, 0},
+        {BY("from a by x with LMTP; (evil [192.0.2.1]) by store with SMTP")
+         PASS("a") FROM, 0},
+        {BY("from a by x with LMTP ( (evil [192.0.2.1]) by store with SMTP"
+            " for <q)@store>") PASS("a") FROM, 0},
+        {BY("from a by x with LMTP (y) (evil [192.0.2.1]) by store with SMTP")
+         PASS("a") FROM, 0},
+        {BY("from a by x with LMTP id \" (evil [192.0.2.1]) by store for"
+            " <\"q\\\"q\"@store>") PASS("a") FROM, 0},
+        {BY("from a b\"y\" x with LMTP ; by store with SMTP") PASS("a") FROM,
+         0},
+        {BY("from a BY x with LMTP by store with SMTP") PASS("a") FROM, 0},
+        {BY("by x with LMTP from a by store with SMTP") PASS("a") FROM, 0},
+        {BY("from a from a by store with LMTP") PASS("a") FROM, 0},
+        {BY("from a by store with SMTP for x with LMTP") PASS("a") FROM, 0},
+        /* a neighbour, a program of the host, mail that was fetched */
+        {BY("from a\n\tby store with LMTPS\n\tid 1 (envelope-from <x@y>)")
+         PASS("a") RECEIVED_BY("a") FROM, 1},
+        {BY("from a [192.0.2.9] by localhost with POP3 (fetchmail-6.4.37)")
+         PASS("a") RECEIVED_BY("a") FROM, 1},
+        {BY("from a by localhost with IMAP") PASS("a") FROM, 1},
+        {BY("by store with local (Exim 4.96) id 1") PASS("a") FROM, 1},
         /* no host had it before */
         {PASS("a") FROM, 1},
         {FROM PASS("a"), 0},
