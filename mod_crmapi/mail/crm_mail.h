@@ -71,6 +71,7 @@ typedef struct crm_mail_person_t {
 #define CRM_MAIL_CUT_HEADERS 4u /* fields, or their ends */
 #define CRM_MAIL_CUT_HTML 8u
 #define CRM_MAIL_CUT_ATTRIBUTES 16u /* of an element of HTML */
+#define CRM_MAIL_CUT_TEXT 32u
 
 /* A mail as it was read. Texts are UTF-8 without NUL and, except TEXT, without
  * control characters. NULL: the mail does not contain it. */
@@ -119,6 +120,7 @@ typedef struct crm_mail_t {
     apr_array_header_t *tokens; /* of const char *: reply tokens of the mails
                                    that a report returns */
     unsigned cut;               /* bits of CRM_MAIL_CUT_... */
+    apr_size_t converted;       /* bytes of its texts, crm_mail_source() */
     int complaint;              /* a report that the recipient of the returned
                                    mail has complained (RFC 5965) */
 } crm_mail_t;

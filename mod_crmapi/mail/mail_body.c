@@ -104,7 +104,9 @@ static const char *read_source(walk_t *walk, GMimePart *part)
     if (!charset && html) {
         charset = html_charset(bytes, len, walk->pool);
     }
-    text = crm_mail_utf8(bytes, len, charset, walk->pool);
+    text = crm_mail_source(walk->mail, html ? CRM_MAIL_CUT_HTML
+                           : CRM_MAIL_CUT_TEXT, bytes, len, charset,
+                           walk->pool);
     return html ? limit_html(walk, text) : text;
 }
 
@@ -212,18 +214,23 @@ static const char *type_of(GMimeObject *object, apr_pool_t *pool)
     return type ? type : "application/octet-stream";
 }
 
+/* Return whether a further attachment is listed; else count it. What is not
+ * listed is not read either. */
+static int is_listed(walk_t *walk)
+{
+    int listed = walk->mail->attachments->nelts < CRM_MAIL_LIST_MAX;
+
+    walk->mail->more_attachments += !listed;
+    return listed;
+}
+
 /* Add OBJECT as an attachment NAME with the LEN BYTES. */
 static void add_attachment(walk_t *walk, GMimeObject *object, const char *name,
                            const char *bytes, apr_size_t len)
 {
     const char *id = g_mime_object_get_content_id(object);
-    crm_mail_attachment_t *one;
+    crm_mail_attachment_t *one = apr_array_push(walk->mail->attachments);
 
-    if (walk->mail->attachments->nelts >= CRM_MAIL_LIST_MAX) {
-        walk->mail->more_attachments++;
-        return;
-    }
-    one = apr_array_push(walk->mail->attachments);
     one->name = file_name(name, walk->pool);
     one->type = type_of(object, walk->pool);
     one->content_id = id ? crm_mail_line(id, NAME_CHARS, walk->pool) : NULL;
@@ -234,27 +241,30 @@ static void add_attachment(walk_t *walk, GMimeObject *object, const char *name,
 
 static void attach_part(walk_t *walk, GMimePart *part)
 {
-    const char *name = crm_mail_file_name(GMIME_OBJECT(part), walk->hint,
-                                          walk->pool);
     apr_size_t len;
     const char *bytes = crm_mail_bytes(&len, part, walk->pool);
 
     if (!walk->other && is_type(GMIME_OBJECT(part), "text", "*")
         && !is_type(GMIME_OBJECT(part), "text", "rfc822-headers")) {
-        walk->other = crm_mail_utf8(bytes, len,
-                                    parameter(GMIME_OBJECT(part), "charset"),
-                                    walk->pool);
+        walk->other = crm_mail_source(walk->mail, CRM_MAIL_CUT_TEXT, bytes,
+                                      len, parameter(GMIME_OBJECT(part),
+                                                "charset"), walk->pool);
     }
-    add_attachment(walk, GMIME_OBJECT(part), name, bytes, len);
+    if (is_listed(walk)) {
+        add_attachment(walk, GMIME_OBJECT(part),
+                       crm_mail_file_name(GMIME_OBJECT(part), walk->hint,
+                                          walk->pool), bytes, len);
+    }
 }
 
 /* Read PART if it is a signed message that encloses what was signed (RFC 8551,
  * 3.5.2). */
 static void read_signed(walk_t *walk, GMimePart *part)
 {
+    int read = walk->enclosed < SIGNED
+               && walk->mail->attachments->nelts < CRM_MAIL_LIST_MAX;
     apr_size_t len;
-    const char *bytes = walk->enclosed < SIGNED
-                        ? crm_mail_signed(&len, part, walk->pool) : NULL;
+    const char *bytes = read ? crm_mail_signed(&len, part, walk->pool) : NULL;
     GMimeMessage *inner;
 
     if (bytes) {
@@ -269,11 +279,14 @@ static void read_signed(walk_t *walk, GMimePart *part)
 static void attach_message(walk_t *walk, GMimeMessagePart *part)
 {
     GMimeMessage *inner = g_mime_message_part_get_message(part);
-    const char *subject = inner ? crm_mail_header(inner, "Subject", 200,
-                                                  walk->pool) : NULL;
-    const char *name, *bytes;
+    const char *subject, *name, *bytes;
     apr_size_t len;
 
+    if (!is_listed(walk)) {
+        return;
+    }
+    subject = inner ? crm_mail_header(inner, "Subject", 200, walk->pool)
+                    : NULL;
     bytes = crm_mail_enclosed(&len, part);
     name = crm_mail_file_name(GMIME_OBJECT(part), walk->hint, walk->pool);
     add_attachment(walk, GMIME_OBJECT(part), name ? name : subject
@@ -327,7 +340,8 @@ static GMimePart *find_text(walk_t *walk, GMimeObject *object,
 }
 
 /* Of alternatives (RFC 2046, 5.1.4) use the plain text, else the HTML; show the
- * HTML, if there is any. Other parts are attachments, unless they are another form of the text. */
+ * HTML, if there is any. Other
+ * parts are attachments, unless they are another form of the text. */
 static void walk_alternative(walk_t *walk, GMimeMultipart *multipart,
                              int text)
 {
@@ -388,9 +402,10 @@ static void walk_part(walk_t *walk, GMimeObject *object, int text)
     }
 }
 
-/* Return the text of MIME if it is a multipart without parts: its boundary is
- * not declared, or never used. Otherwise return "". */
-static const char *stray_text(GMimeMessage *mime, apr_pool_t *pool)
+/* Return the text of MIME, which is MAIL, if it is a multipart without parts: its
+ * boundary is not declared, or never used. Otherwise return "". */
+static const char *stray_text(crm_mail_t *mail, GMimeMessage *mime,
+                              apr_pool_t *pool)
 {
     GMimeObject *top = g_mime_message_get_mime_part(mime);
     const char *stray;
@@ -400,7 +415,8 @@ static const char *stray_text(GMimeMessage *mime, apr_pool_t *pool)
         return "";
     }
     stray = g_mime_multipart_get_prologue(GMIME_MULTIPART(top));
-    return stray ? crm_mail_utf8(stray, strlen(stray), NULL, pool) : "";
+    return stray ? crm_mail_source(mail, CRM_MAIL_CUT_TEXT, stray,
+                                   strlen(stray), NULL, pool) : "";
 }
 
 /* Return TEXT without lines that show nothing at both ends, in POOL. */
@@ -446,7 +462,7 @@ void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
         text = walk.other;
     }
     if (!crm_text_shows(text)) {
-        text = stray_text(mime, pool);
+        text = stray_text(mail, mime, pool);
     }
     if (walk.shows_html) {
         crm_buf_putc(&walk.display, '\0');

@@ -132,7 +132,8 @@ static void read_status(crm_mail_t *mail, GMimePart *part, apr_pool_t *pool)
 {
     apr_size_t len;
     const char *bytes = crm_mail_bytes(&len, part, pool);
-    const char *text = crm_mail_utf8(bytes, len, NULL, pool);
+    const char *text = crm_mail_source(mail, CRM_MAIL_CUT_TEXT, bytes, len,
+                                       NULL, pool);
 
     for (int i = 0; *text && i < GROUPS; i++) {
         const char *end = strstr(text, "\n\n"), *envelope;

@@ -15,7 +15,6 @@
 #include "crm_text.h"
 #include "mail_detect.h"
 #include "mail_jis.h"
-#include "mail_label.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
@@ -209,9 +208,24 @@ static int has_high(const char *bytes, apr_size_t len)
     return i < len;
 }
 
+/* How often a detector is asked for a value. */
+#define GUESSES 8
+
+/* Return what a detector says of the LEN BYTES, or has said of GUESS. */
+static crm_mail_charset_t detect(crm_mail_guess_t *guess, const char *bytes,
+                                 apr_size_t len)
+{
+    if (guess->count < GUESSES) {
+        guess->charset = crm_mail_detect(bytes, len);
+        guess->count++;
+    }
+    return guess->charset;
+}
+
 /* Return the charset of the LEN BYTES, declared as CHARSET, with HINT if that
- * says nothing. Both may be NULL. */
-static crm_mail_charset_t charset_of(const char *bytes, apr_size_t len,
+ * says nothing, else by GUESS. CHARSET and HINT may be NULL. */
+static crm_mail_charset_t charset_of(crm_mail_guess_t *guess,
+                                     const char *bytes, apr_size_t len,
                                      const char *charset, const char *hint)
 {
     static const crm_mail_charset_t utf8 = {"UTF-8", CRM_MAIL_UTF8},
@@ -243,7 +257,7 @@ static crm_mail_charset_t charset_of(const char *bytes, apr_size_t len,
     said = crm_mail_label(hint);
     return said.coding == CRM_MAIL_SINGLE || said.coding == CRM_MAIL_MULTI
            || said.coding == CRM_MAIL_ICONV ? said
-           : crm_mail_detect(bytes, len);
+           : detect(guess, bytes, len);
 }
 
 /* Return the percentage of U+FFFD among the characters of BUF that are not
@@ -289,16 +303,16 @@ static const char *clean(crm_buf_t *buf)
 
 const char *crm_mail_utf8_or(const char *bytes, apr_size_t len,
                              const char *charset, const char *hint,
-                             apr_pool_t *pool)
+                             crm_mail_guess_t *guess, apr_pool_t *pool)
 {
-    crm_mail_charset_t found = charset_of(bytes, len, charset, hint);
+    crm_mail_charset_t found = charset_of(guess, bytes, len, charset, hint);
     crm_buf_t buf;
 
     crm_buf_init(&buf, len + 64, pool);
     decode(&buf, &found, bytes, len);
     if (found.coding == CRM_MAIL_MULTI && percent_replaced(&buf) > INVALID) {
         buf.len = 0;
-        found = crm_mail_detect(bytes, len);
+        found = detect(guess, bytes, len);
         decode(&buf, &found, bytes, len);
     }
     crm_buf_putc(&buf, '\0');
@@ -309,7 +323,9 @@ const char *crm_mail_utf8_or(const char *bytes, apr_size_t len,
 const char *crm_mail_utf8(const char *bytes, apr_size_t len,
                           const char *charset, apr_pool_t *pool)
 {
-    return crm_mail_utf8_or(bytes, len, charset, NULL, pool);
+    crm_mail_guess_t guess = {{NULL, CRM_MAIL_UNKNOWN}, 0};
+
+    return crm_mail_utf8_or(bytes, len, charset, NULL, &guess, pool);
 }
 
 const char *crm_mail_cut(apr_size_t *cut_p, const char *text, apr_size_t max,

@@ -70,7 +70,7 @@ static json_object *truncated_of(const crm_mail_t *mail)
     } names[] = {
         {CRM_MAIL_CUT_LEVELS, "levels"}, {CRM_MAIL_CUT_PARTS, "parts"},
         {CRM_MAIL_CUT_HEADERS, "headers"}, {CRM_MAIL_CUT_HTML, "html"},
-        {CRM_MAIL_CUT_ATTRIBUTES, "attributes"},
+        {CRM_MAIL_CUT_ATTRIBUTES, "attributes"}, {CRM_MAIL_CUT_TEXT, "text"},
     };
     json_object *list = json_object_new_array();
 

@@ -184,6 +184,24 @@ const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
     return read_content(len_p, content, 0, pool);
 }
 
+const char *crm_mail_source(crm_mail_t *mail, unsigned bit, const char *bytes,
+                            apr_size_t len, const char *charset,
+                            apr_pool_t *pool)
+{
+    apr_size_t most = CRM_MAIL_SOURCES_BYTES - mail->converted;
+
+    most = most < CRM_MAIL_SOURCE_BYTES ? most : CRM_MAIL_SOURCE_BYTES;
+    if (len > most) {
+        mail->cut |= bit;
+        /* not within a character of UTF-8 */
+        for (len = most; len && len + 4 > most
+             && (bytes[len] & 0xc0) == 0x80; len--) {
+        }
+    }
+    mail->converted += len;
+    return crm_mail_utf8(bytes, len, charset, pool);
+}
+
 /* ---- headers ------------------------------------------------------------- */
 
 const char *crm_mail_hint(GMimeMessage *mime)

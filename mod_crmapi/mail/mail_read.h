@@ -7,6 +7,8 @@
 
 #include "apr_pools.h"
 
+#include "crm_mail.h"
+
 /* Return the charset of the text of MIME, which headers without a charset are
  * in; NULL if it is not needed: they are UTF-8. */
 const char *crm_mail_hint(GMimeMessage *mime);
@@ -28,6 +30,17 @@ const char *crm_mail_file_name(GMimeObject *part, const char *hint,
  * is no base64, as is said of it, is returned as it is. */
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
                            apr_pool_t *pool);
+
+/* Maximum bytes of a text, and of all texts of a mail, that are converted. Some
+ * converters take 300 nanoseconds for an invalid byte. */
+#define CRM_MAIL_SOURCE_BYTES (1024 * 1024)
+#define CRM_MAIL_SOURCES_BYTES (2 * CRM_MAIL_SOURCE_BYTES)
+
+/* Return the LEN BYTES, a text of MAIL, as crm_mail_utf8() does. What is beyond
+ * the limits is left out; then MAIL->cut gets BIT, one of CRM_MAIL_CUT_... */
+const char *crm_mail_source(crm_mail_t *mail, unsigned bit, const char *bytes,
+                            apr_size_t len, const char *charset,
+                            apr_pool_t *pool);
 
 /* Return a mail parsed from the LEN BYTES, which must live as long as the mail.
  * What is beyond the limits of mail_tree.h is left out; bits are then set in

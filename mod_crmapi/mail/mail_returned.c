@@ -10,7 +10,6 @@
 
 #include "crm_array.h"
 #include "mail_address.h"
-#include "mail_charset.h"
 #include "mail_read.h"
 
 #define DEPTH 8
@@ -84,8 +83,9 @@ static int read_part(crm_mail_t *mail, GMimePart *part, apr_pool_t *pool)
     bytes = crm_mail_bytes(&len, part, pool);
     if (!is_mail(type)) {
         len = len < TEXT_BYTES ? len : TEXT_BYTES;
-        return crm_mail_returned_text(&ignored, mail, crm_mail_utf8(
-                                          bytes, len, NULL, pool), pool);
+        return crm_mail_returned_text(&ignored, mail, crm_mail_source(
+                                          mail, CRM_MAIL_CUT_TEXT, bytes, len,
+                                          NULL, pool), pool);
     }
     original = crm_mail_parse_head(&mail->cut, bytes, len, pool);
     found = add_original(mail, original, pool);

@@ -28,6 +28,7 @@ typedef struct word_t {
 
 typedef struct decoder_t {
     const char *hint;
+    crm_mail_guess_t guess;     /* of the texts that say nothing */
     int recode;                 /* words are to be written as words */
     apr_pool_t *pool;
     crm_buf_t out;
@@ -137,7 +138,8 @@ static void flush(decoder_t *decoder)
         return;
     }
     text = crm_mail_utf8_or(decoder->bytes.data, decoder->bytes.len,
-                            decoder->charset, decoder->hint, decoder->pool);
+                            decoder->charset, decoder->hint, &decoder->guess,
+                            decoder->pool);
     len = strlen(text);
     if (decoder->recode && len) {
         char *to;
@@ -177,7 +179,7 @@ static void add_word(decoder_t *decoder, const word_t *word)
 static void add_text(decoder_t *decoder, const char *text, apr_size_t len)
 {
     const char *made = crm_mail_utf8_or(text, len, NULL, decoder->hint,
-                                        decoder->pool);
+                                        &decoder->guess, decoder->pool);
 
     flush(decoder);
     for (; *made; made++) {

@@ -165,9 +165,10 @@ static const struct {
 
 START_TEST(text_is_decoded)
 {
+    crm_mail_guess_t guess = {{NULL, CRM_MAIL_UNKNOWN}, 0};
     const char *text = crm_mail_utf8_or(texts[_i].bytes, texts[_i].len,
                                         texts[_i].charset, texts[_i].hint,
-                                        crm_check_pool());
+                                        &guess, crm_check_pool());
 
     ck_assert_msg(!strcmp(text, texts[_i].text), "%s: \"%s\", not \"%s\"",
                   texts[_i].name, text, texts[_i].text);

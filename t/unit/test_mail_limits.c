@@ -292,6 +292,9 @@ static void add_many(crm_buf_t *buf, const char *unit, int count)
 #define HYPHENS "----------------------------------------------------------------"
 #define TYPES "--\n" TYPE TYPE TYPE TYPE TYPE TYPE TYPE TYPE "\n"
 
+#define EIGHT(text) text text text text text text text text
+#define MIXED "Content-Type: multipart/mixed; boundary=b\n\n"
+
 /* Mails that took minutes: BEFORE, COUNT times FIRST, then THEN up to BYTES. */
 static const struct {
     const char *name, *before, *first;
@@ -325,7 +328,70 @@ static const struct {
     {"ids", "References: ", "<#@b.example> ", 500000, NULL, 0},
     {"end tags", HTML, "<x#>", 500, "</i>", 2000000},
     {"links within links", HTML, "", 0, "<a href=http://a/><div>x", 2000000},
+    {"bytes that are invalid in EUC-TW",
+     "Content-Type: text/plain; charset=euc-tw\n\n", "", 0, EIGHT(EIGHT("\216"))
+     "\n", 25000000},
+    {"the same in HTML", "Content-Type: text/html; charset=ibm-964\n\n", "", 0,
+     EIGHT(EIGHT("\216")) "\n", 25000000},
+    {"the same in parts", MIXED "--b\n", "", 0,
+     "Content-Type: text/plain; charset=euc-tw\n\n"
+     EIGHT(EIGHT(EIGHT(EIGHT("\216\216\216\216\216\216")))) "\n--b\n", 25000000},
+    {"texts without a charset", MIXED, "", 0,
+     "--b\n\n" EIGHT(EIGHT(EIGHT(EIGHT("\244\376\244\376 \244")))) "\n",
+     25000000},
+    {"texts that a report returns",
+     "Return-Path: <>\nSubject: failure\n" MIXED, "", 0,
+     "--b\n\n" EIGHT(EIGHT(EIGHT(EIGHT("\244\376\244\376 \244")))) "\n",
+     25000000},
+    {"statuses of a report", "Return-Path: <>\nContent-Type: multipart/report;"
+     " boundary=b; report-type=delivery-status\n\n", "", 0,
+     "--b\nContent-Type: message/delivery-status\n\n"
+     EIGHT(EIGHT(EIGHT(EIGHT("\244\376\244\376 \244")))) "\n",
+     25000000},
+    {"names in unknown charsets", MIXED, "", 0,
+     "--b\nContent-Type: application/x; name=\""
+     EIGHT(EIGHT("=?a?q?=ff?= =?b?q?=ff?= ")) "\"\n\nx\n", 25000000},
+    {"names in EUC-TW", MIXED, "", 0,
+     "--b\nContent-Type: application/x; name=\""
+     EIGHT(EIGHT("=?euc-tw?q?=8e?= =?euc-jp?q?=8f?= ")) "\"\n\nx\n", 25000000},
+    {"subjects of enclosed mails", MIXED, "", 0,
+     "--b\nContent-Type: message/rfc822\n\nSubject: "
+     EIGHT(EIGHT("=?a?q?=ff?= =?b?q?=ff?= ")) "\n\nx\n", 25000000},
+    {"words in unknown charsets", "Subject: ", "", 0,
+     "=?a?q?=ff?=\n =?b?q?=ff?=\n ", 65000},
 };
+
+/* Read a mail of COUNT letters in the CHARSET. */
+static void read_letters(crm_mail_t *mail, const char *charset, int count)
+{
+    crm_buf_t *buf = begin("Content-Type: multipart/mixed; boundary=b\n\n");
+
+    for (int i = 0; i < 3; i++) {
+        crm_buf_printf(buf, "--b\nContent-Type: text/plain; charset=%s\n\n",
+                       charset);
+        for (int j = 0; j < count; j++) {
+            crm_buf_putc(buf, 'a');
+        }
+        crm_buf_puts(buf, "\n");
+    }
+    crm_buf_puts(buf, "--b\n\nlast\n--b--\n");
+    read_buf(mail, buf);
+}
+
+START_TEST(a_mib_of_a_text_is_read)
+{
+    crm_mail_t mail;
+
+    read_letters(&mail, "utf-8", MIB / 2);
+    ck_assert_uint_eq(mail.text_cut, 3 * (MIB / 2 + 1) + 4 - CRM_MAIL_TEXT_MAX);
+    check_truncated(&mail, NULL);
+    read_letters(&mail, "utf-8", MIB + 1);
+    ck_assert_uint_eq(mail.text_cut, 2 * MIB + 1 - CRM_MAIL_TEXT_MAX);
+    check_truncated(&mail, "text");
+    read_letters(&mail, "iso-2022-kr", MIB + 1);
+    check_truncated(&mail, "text");
+}
+END_TEST
 
 START_TEST(hostile_mails_take_time_by_their_size)
 {
@@ -362,6 +428,7 @@ int main(void)
     tcase_add_test(limits, attributes_are_read_up_to_256);
     tcase_add_loop_test(limits, tags_are_what_browsers_take_for_tags, 0,
                         COUNT(tags));
+    tcase_add_test(limits, a_mib_of_a_text_is_read);
     tcase_add_loop_test(limits, hostile_mails_take_time_by_their_size, 0,
                         COUNT(hostile));
     suite_add_tcase(suite, limits);
