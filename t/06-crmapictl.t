@@ -656,6 +656,44 @@ subtest "import says what it did; a revoked key has no terms" => sub {
         "--read-limit", "5");
 };
 
+subtest "what has ended stays so, and what makes no sense is no success" => sub {
+    my $w = crmapictl_ok($db, "workspace", "create", "--name", "Ended");
+    my @in = ("--workspace", $w);
+    crmapictl_ok($db, "key", "create", @in, "--name", "k", "--scopes", "read");
+    my $id = asked($db, "key", "list", @in)->[0]{id};
+    my ($code, undef, $said) = crmapictl($db, "key", "rotate", $id);
+    is("$code $said", "0 ", "a key is rotated");
+    ($code, undef, $said) = crmapictl($db, "key", "rotate", $id);
+    is($code, 0, "once more");
+    like($said, qr/^crmapictl: the new key expires at 2.*old one would have$/,
+        "the successor ends with the key that was rotated, which is said");
+    crmapictl_ok($db, "key", "set", $id, "--expires", "2099-01-01");
+    sql($db, "UPDATE crmapi.api_key SET expires_at = now() WHERE id = '$id'");
+    fails("key set: @$_", $db, 1, qr/has expired, for good/, "key", "set", $id,
+        @$_)
+        for [qw(--expires never)], [qw(--expires 2099-01-01)],
+            [qw(--read-limit 5)], [qw(--address any)];
+    fails("key rotate", $db, 1, qr/no valid key/, "key", "rotate", $id);
+    for my $verb ("erase", "export") {
+        fails("contact $verb: @$_", $db, 2, qr/must be an? (e-mail|phone)/,
+            "contact", $verb, @in, @$_)
+            for ["--email", "nope"], ["--email", ""], ["--email", "a\@"],
+                ["--email", "a\@b c"], ["--phone", ""], ["--phone", " "],
+                ["--phone", "unknown"];
+    }
+    is(sql($db, "SELECT count(*) FROM crmapi.erasure WHERE workspace_id = '$w'"),
+        0, "nothing is in the journal");
+    ($code, undef, $said) = crmapictl($db, "contact", "erase", @in, "--email",
+        "nobody\@example.org");
+    is($code, 0, "who is unknown is erased, from older backups too");
+    like($said, qr/nothing is kept of this person/, "which is said");
+    fails("@$_: a time that ends before it begins", $db, 2, qr/not be after/,
+        @$_, "--from", "2027-01-02", "--to", "2027-01-01")
+        for ["usage", $w], ["audit", "list"];
+    fails("attachment list", $db, 1, qr/no message/, "attachment", "list",
+        "0190a6f0-1c2d-7abc-8def-0123456789ab", @$_) for [], \@in;
+};
+
 subtest "help helps" => sub {
     my ($code, $help) = crmapictl(undef, "help");
     is($code, 0, "crmapictl help");

@@ -191,8 +191,14 @@ subtest "an expired key is refused as a revoked one, at once" => sub {
         . " + interval '1 second' WHERE id = '$id'");
     ok(wait_for(sub { ask($key)->status == 401 }, 5), "it expires by itself");
     unauthorized_is(ask($key), "expired");
+    my ($refused, undef, $why) = crmapictl($database, "key", "set", $id,
+        "--expires", "never");
+    is($refused, 1, "it does not come back");
+    like($why, qr/has expired, for good/, "which is said");
+    unauthorized_is(ask($key), "still expired");
+    ($key, $id) = new_key($w, "--expires", "2999-01-01", "--read-limit", "900");
     $w->ctl("key", "set", $id, "--expires", "never");
-    is(ask($key)->status, 200, "never: it works again");
+    is(ask($key)->status, 200, "one that is alive may have more time");
     my $past = strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(time - 1));
     for ([set => $id], [create => "--workspace", $w->id, "--name", "late",
             "--scopes", "read"]) {

@@ -15,6 +15,22 @@
 static const char owners[] = "SELECT DISTINCT t.workspace_id"
     " FROM crmapi.attachment t WHERE t.message_id = $1";
 
+/* Return the error that there is no message, if there is none. VALUES: workspace
+ * (NULL: none has attachments of it) and id. */
+static crm_error_t *check_message(ctl_t *ctl, const char *const values[2])
+{
+    PGresult *result;
+
+    if (!values[0]) {
+        return ctl_fault(ctl, "no message %s has attachments", values[1]);
+    }
+    CRM_ERR(ctl_query(&result, ctl, "SELECT FROM crmapi.message WHERE"
+                      " workspace_id = $1::uuid AND id = $2::uuid", 2, values));
+    return PQntuples(result) ? NULL
+           : ctl_fault(ctl, "there is no message %s in the workspace",
+                       values[1]);
+}
+
 crm_error_t *ctl_attachment_list(ctl_t *ctl)
 {
     static const ctl_column_t columns[] = {
@@ -32,6 +48,9 @@ crm_error_t *ctl_attachment_list(ctl_t *ctl)
                       " FROM crmapi.attachment WHERE workspace_id = $1::uuid"
                       " AND message_id = $2::uuid ORDER BY number", 2,
                       values));
+    if (!PQntuples(result)) {
+        CRM_ERR(check_message(ctl, values));
+    }
     ctl_print(ctl, result, columns, 0);
     return NULL;
 }

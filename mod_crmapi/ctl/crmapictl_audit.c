@@ -145,6 +145,7 @@ crm_error_t *ctl_audit_list(ctl_t *ctl)
 
     CRM_ERR(get_time(&values[1], ctl, CTL_FROM));
     CRM_ERR(get_time(&values[2], ctl, CTL_TO));
+    CRM_ERR(ctl_period(ctl));
     values[0] = NULL;
     if (ctl->options[CTL_WORKSPACE]) {
         CRM_ERR(ctl_workspace_id(&values[0], ctl,

@@ -35,7 +35,7 @@ static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 /* The same with the key, for the command that creates it. Two columns follow:
  * whether the plan includes the API, and the workspace. */
 static const ctl_column_t new_columns[] = {COLUMNS, {"key", 's'}, {NULL, 0}};
-enum { KEY_COLUMN = 11, API_COLUMN, WORKSPACE_COLUMN };
+enum { EXPIRES_COLUMN = 7, KEY_COLUMN = 11, API_COLUMN, WORKSPACE_COLUMN };
 
 /* Set *PREFIX_P to the prefix of keys (the rule of CrmApiKeyPrefix). */
 static crm_error_t *get_prefix(const char **prefix_p, ctl_t *ctl)
@@ -316,6 +316,23 @@ static crm_error_t *print_key(ctl_t *ctl, const char *const values[2])
     return NULL;
 }
 
+/* Return the error that the key with VALUES, workspace and id, is no valid key. A
+ * key that has ended stays so, whether it was revoked, rotated or has expired:
+ * nobody expects it to be alive. */
+static crm_error_t *ended(ctl_t *ctl, const char *const values[2])
+{
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, "SELECT CASE WHEN revoked_at IS NULL THEN"
+                      " 'has expired' ELSE 'is revoked' END FROM crmapi.api_key"
+                      " WHERE workspace_id = $1::uuid AND id = $2::uuid", 2,
+                      values));
+    return PQntuples(result)
+           ? ctl_fault(ctl, "the key %s %s, for good: key create makes another"
+                       " one", values[1], PQgetvalue(result, 0, 0))
+           : no_key(ctl, values[1]);
+}
+
 crm_error_t *ctl_key_set(ctl_t *ctl)
 {
     const char *values[2 + TERMS];
@@ -334,16 +351,10 @@ crm_error_t *ctl_key_set(ctl_t *ctl)
                       SET_EXPIRES("5", "expires_at") ", networks = "
                       SET_NETWORKS("6", "networks")
                       " WHERE workspace_id = $1::uuid AND id = $2::uuid"
-                      " AND revoked_at IS NULL RETURNING id",
+                      " AND revoked_at IS NULL AND (expires_at IS NULL"
+                      " OR expires_at > now()) RETURNING id",
                       2 + TERMS, values));
-    if (PQntuples(result)) {
-        return print_key(ctl, values);
-    }
-    CRM_ERR(ctl_query(&result, ctl, "SELECT FROM crmapi.api_key WHERE"
-                      " workspace_id = $1::uuid AND id = $2::uuid", 2, values));
-    return PQntuples(result)
-           ? ctl_fault(ctl, "the key %s is revoked, for good", values[1])
-           : no_key(ctl, values[1]);
+    return PQntuples(result) ? print_key(ctl, values) : ended(ctl, values);
 }
 
 crm_error_t *ctl_key_revoke(ctl_t *ctl)
@@ -402,6 +413,16 @@ static crm_error_t *succeed(PGresult **result_p, ctl_t *ctl,
                      " id = $2::uuid", 3, old);
 }
 
+/* Say that the new key of RESULT expires: it has the terms of the old one, which
+ * may be one that was rotated before. */
+static void warn_expiry(const PGresult *result)
+{
+    if (!PQgetisnull(result, 0, EXPIRES_COLUMN)) {
+        fprintf(stderr, "crmapictl: the new key expires at %s, as the old one"
+                " would have\n", PQgetvalue(result, 0, EXPIRES_COLUMN));
+    }
+}
+
 crm_error_t *ctl_key_rotate(ctl_t *ctl)
 {
     char key[CRM_KEY_SIZE], display[CRM_KEY_SIZE];
@@ -424,6 +445,7 @@ crm_error_t *ctl_key_rotate(ctl_t *ctl)
     if (!error) {
         PQsetvalue(result, 0, KEY_COLUMN, key, (int)strlen(key));
         ctl_print_one(ctl, key, result, new_columns);
+        warn_expiry(result);
         error = ctl_key_warn(ctl, result);
     }
     OPENSSL_cleanse(key, sizeof(key));

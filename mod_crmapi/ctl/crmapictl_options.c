@@ -345,6 +345,20 @@ crm_error_t *ctl_time(const char **value_p, apr_time_t *time_p, ctl_t *ctl,
     return NULL;
 }
 
+crm_error_t *ctl_period(ctl_t *ctl)
+{
+    const char *value;
+    apr_time_t from, to;
+
+    if (!ctl->options[CTL_FROM] || !ctl->options[CTL_TO]) {
+        return NULL;
+    }
+    CRM_ERR(ctl_time(&value, &from, ctl, CTL_FROM, ""));
+    CRM_ERR(ctl_time(&value, &to, ctl, CTL_TO, ""));
+    return from <= to ? NULL
+           : ctl_misuse(ctl, "--from must not be after --to");
+}
+
 crm_error_t *ctl_limit(const char **value_p, ctl_t *ctl, ctl_option_t option)
 {
     const char *text = ctl->options[option];

@@ -53,12 +53,22 @@ static crm_error_t *find_person(person_t *person, ctl_t *ctl)
         }
     }
     CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->options[CTL_WORKSPACE]));
-    CRM_ERR(ctl_query(&result, ctl, "SELECT contacts, mails, phones FROM"
-                      " crmapi.person($1::uuid, $2::uuid, $3::text,"
+    CRM_ERR(ctl_query(&result, ctl, "SELECT contacts, mails, phones,"
+                      " crmapi.email_canonical($3::text) IS NULL,"
+                      " crmapi.phone_e164($4::text) IS NULL"
+                      " AND crmapi.digits($4::text) = ''"
+                      " FROM crmapi.person($1::uuid, $2::uuid, $3::text,"
                       " $4::text)", 4, values));
     person->values[0] = values[0];
     for (int i = 0; i < 3; i++) {
         person->values[i + 1] = PQgetvalue(result, 0, i);
+    }
+    /* a text such as "unknown" would stand for several people */
+    if (email && *PQgetvalue(result, 0, 3) == 't') {
+        return ctl_misuse(ctl, "--email must be an e-mail address");
+    }
+    if (phone && *PQgetvalue(result, 0, 4) == 't') {
+        return ctl_misuse(ctl, "--phone must be a phone number");
     }
     return ctl->args[0] && !strcmp(person->values[1], "{}")
            ? ctl_fault(ctl, "there is no contact %s in the workspace",
@@ -148,6 +158,9 @@ static crm_error_t *print_counts(ctl_t *ctl, const char *counts)
     CRM_ERR(ctl_query(&result, ctl, "SELECT key, value FROM"
                       " jsonb_each_text($1::jsonb) WHERE value <> '0'"
                       " ORDER BY key", 1, &counts));
+    if (!PQntuples(result)) {
+        fprintf(stderr, "crmapictl: nothing is kept of this person\n");
+    }
     ctl_print(ctl, result, columns, 0);
     return NULL;
 }

@@ -34,6 +34,7 @@ crm_error_t *ctl_usage(ctl_t *ctl)
 
     CRM_ERR(get_day(&values[1], ctl, CTL_FROM));
     CRM_ERR(get_day(&values[2], ctl, CTL_TO));
+    CRM_ERR(ctl_period(ctl));
     CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->args[0]));
     CRM_ERR(ctl_query(&result, ctl, "SELECT u.day, u.requests, u.limited,"
                       " u.messages_in, u.messages_out, u.webhooks, u.storage FROM"
