@@ -14,11 +14,16 @@
 apr_size_t crm_network_address(unsigned char net[16], const char *address)
 {
     static const unsigned char mapped[MAPPED] = {[10] = 0xff, 0xff};
+    char bare[INET6_ADDRSTRLEN] = "";
+    size_t len = strcspn(address, "%");
 
     if (inet_pton(AF_INET, address, net) == 1) {
         return V4;
     }
-    if (inet_pton(AF_INET6, address, net) != 1) {
+    if (len < sizeof(bare)) {
+        memcpy(bare, address, len);
+    }
+    if (inet_pton(AF_INET6, bare, net) != 1) {
         return 0;
     }
     if (!memcmp(net, mapped, sizeof(mapped))) {
@@ -43,6 +48,9 @@ static int parse(crm_network_t *network, const char *text,
     memcpy(copy, text, len);
     copy[len] = '\0';
     slash = strchr(copy, '/');
+    if (strchr(copy, '%')) {
+        return 0;
+    }
     if (slash) {
         *slash++ = '\0';
     }

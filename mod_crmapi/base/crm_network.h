@@ -17,8 +17,8 @@ typedef struct crm_network_t {
 } crm_network_t;
 
 /* Write the bytes of ADDRESS ("203.0.113.7") to NET. Return their number: 4 for
- * IPv4, also if it is mapped into IPv6 (::ffff:203.0.113.7), 16 for IPv6, 0 if
- * it is not an address. */
+ * IPv4, also if it is mapped into IPv6 (::ffff:203.0.113.7), 16 for IPv6, also
+ * with a zone ("fe80::1%eth0", RFC 4007), 0 if it is not an address. */
 apr_size_t crm_network_address(unsigned char net[16], const char *address);
 
 /* Set NETWORKS, which has room for CRM_NETWORKS_MAX, to those in TEXT

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "crm_address.h"
+#include "crm_network.h"
 #include "crm_limit_test.h"
 
 static apr_pool_t *pool;
@@ -62,6 +63,26 @@ START_TEST(a_mapped_address_is_the_ipv4_one)
 {
     may("key", "203.0.113.7", 3);
     ck_assert(!charge("key", "::ffff:203.0.113.7"));
+}
+END_TEST
+
+/* RFC 4007: "%" and the name of an interface */
+START_TEST(an_address_with_a_zone_is_an_address)
+{
+    crm_network_t networks[CRM_NETWORKS_MAX];
+    int count = crm_networks_parse(networks, "fe80::/10 203.0.113.0/24");
+
+    may("key", "fe80::1%eth0", 3);
+    ck_assert(!charge("key", "fe80::2"));
+    may("key", "fe80:0:0:1::1%eth0", 3);
+    ck_assert_int_eq(count, 2);
+    ck_assert(crm_networks_have(networks, count, "fe80::1%eth0"));
+    ck_assert(!crm_networks_have(networks, count, "fec0::1%eth0"));
+    ck_assert(!crm_networks_have(networks, count, "203.0.113.7%eth0"));
+    ck_assert(!crm_networks_have(networks, count, "%fe80::1"));
+    ck_assert(!crm_networks_have(networks, count, ""));
+    ck_assert_int_eq(crm_networks_parse(networks, "fe80::1%eth0"), -1);
+    ck_assert_int_eq(crm_networks_parse(networks, "fe80::%eth0/64"), -1);
 }
 END_TEST
 
@@ -152,6 +173,7 @@ int main(void)
     tcase_add_test(tcase, each_address_has_a_budget);
     tcase_add_test(tcase, an_ipv6_address_stands_for_its_64);
     tcase_add_test(tcase, a_mapped_address_is_the_ipv4_one);
+    tcase_add_test(tcase, an_address_with_a_zone_is_an_address);
     tcase_add_test(tcase, a_48_has_a_budget_of_its_own);
     tcase_add_test(tcase, refused_requests_cost_the_neighbours_nothing);
     tcase_add_test(tcase, a_64_does_not_pay_for_refusals_of_its_48);
