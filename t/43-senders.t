@@ -65,6 +65,9 @@ sub domains {
 is(sends("ada\@any.example"), "sent, sent", "without domains: any");
 is_deeply(domains("One.example,köln.example"),
     ["one.example", "xn--kln-sna.example"], "two domains, as they are compared");
+is_deeply(domains("One.example,one.example.,köln.example, KÖLN.example,"
+    . "xn--kln-sna.example,one.example"), ["one.example", "xn--kln-sna.example"],
+    "a domain in several forms is one");
 is(sends("ada\@one.example"), "sent, sent", "from one of them");
 is(sends("ada\@ONE.example"), "sent, sent", "in capitals");
 is(sends("ada\@KÖLN.example"), "sent, sent", "with other letters than ASCII's");
@@ -79,7 +82,8 @@ like(sends("ada\@two.example"), qr/sender_not_allowed/,
     "with mail_require_domains none sends no mail");
 domains("two.example");
 is(sends("ada\@two.example"), "sent, sent", "until it has domains");
-for my $bad ("x y z\@", "", "a\@b.example", "-", "..", "a_b..c") {
+for my $bad ("x y z\@", "", "a\@b.example", "-", "..", "a_b..c", "NONE",
+        "none,a.example", "a.example,None.") {
     my ($code, undef, $error) = crmapictl($database, "workspace", "set", $w->id,
         "--sender-domains", $bad);
     is($code, 2, "--sender-domains \"$bad\"");

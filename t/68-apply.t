@@ -59,7 +59,7 @@ my @template = (
     { object => "workspace", slug => '${SLUG}', name => '${NAME} Ltd',
         plan => "pro", time_zone => "Europe/Berlin", currency => "EUR",
         read_limit => '${LIMIT}', events => JSON::PP::true,
-        sender_domains => ["MÜNCHEN.example", '${SLUG}.example'],
+        sender_domains => ["MÜNCHEN.example", '${SLUG}.example', "münchen.example."],
         retention_conversations => 90 },
     { object => "agent", slug => "ada", name => "Ada of \${NAME}",
         agent_email => 'ada@${SLUG}.example', public => JSON::PP::true },
@@ -225,11 +225,20 @@ END
         [{ object => "agent", slug => "x", nmae => "y" }, "/nmae"],
         [{ object => "workspace", time_zone => "Mars/One" }, "/time_zone"],
         [{ object => "workspace", plan => "gold" }, "/plan"],
-        [{ object => "workspace", read_limit => 0 }, "/read_limit"],
+        (map { my $field = $_; map { [{ object => "workspace", $field => $_ },
+            "/$field", qr/must be an integer from 1 to 1000000$/] } -1, 0,
+            1_000_001 } qw(read_limit write_limit)),
+        (map { my $field = $_; map { [{ object => "workspace", $field => $_ },
+            "/$field", qr/must be an integer from 1 to 36500$/] } -1, 0, 36_501 }
+            qw(retention_conversations retention_submissions
+            retention_events)),
         [{ object => "workspace", currency => "euro" }, "/currency"],
-        [{ object => "workspace", retention_events => 0 }, "/retention_events"],
         [{ object => "workspace", sender_domains => ["a b"] },
             "/sender_domains/0"],
+        [{ object => "workspace", sender_domains => ["a.example", "none"] },
+            "/sender_domains/1"],
+        [{ object => "workspace", sender_domains => [map { "d$_.example" } 0 .. 100]
+            }, "/sender_domains/100"],
         [{ object => "webhook_endpoint", url => "ftp://x", events =>
             ["form.submitted"] }, "/url"],
         [{ object => "webhook_endpoint", url => "https://x.example", events =>
@@ -240,11 +249,11 @@ END
         [{ object => "intake_token", name => "" }, "/name"],
         [{ object => "agent", slug => '${WHO}' }, "/slug"],
         [{ object => "agent", slug => "x", name => '${' }, "/name"]) {
-        my ($object, $pointer) = @$_;
+        my ($object, $pointer, $rule) = (@$_, qr/\S/);
         my $file = lines({ object => "agent", slug => "ada", name => "New" },
             $object);
         like(refusal("--workspace", "one", $file),
-            qr{\Q$file\E: line 2: \Q$pointer\E: \S},
+            qr{\Q$file\E: line 2: \Q$pointer\E: $rule},
             $json->encode($object));
     }
     like(refusal("--workspace", "one", file("{\"agent\": [\n{]}")),

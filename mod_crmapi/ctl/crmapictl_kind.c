@@ -45,30 +45,26 @@ static const char *item_path(const char *path, int i, apr_pool_t *pool)
     return apr_psprintf(pool, "%s[%d]", path, i);
 }
 
-/* Sender domains, stored as A-labels; none is null. */
+/* Sender domains, stored as A-labels and once each; none is null. */
 static void domains_parse(const char **bind_p, crm_input_t *input,
                           const crm_field_t *field, const char *path,
                           json_object *value)
 {
-    apr_array_header_t *domains;
+    apr_array_header_t *given;
+    apr_array_header_t *domains = apr_array_make(input->pool, 4,
+                                                 sizeof(const char *));
 
-    if (!read_strings(&domains, input, field, path, value)) {
+    if (!read_strings(&given, input, field, path, value)) {
         return;
     }
-    for (int i = 0; i < domains->nelts; i++) {
-        const char **domain = &APR_ARRAY_IDX(domains, i, const char *);
-        const char *label = ctl_domain(*domain, input->pool);
+    for (int i = 0; i < given->nelts; i++) {
+        const char *rule = ctl_domain_add(domains, APR_ARRAY_IDX(
+                                              given, i, const char *));
 
-        if (!label) {
-            crm_input_error(input, item_path(path, i, input->pool),
-                            "must be a domain such as example.com");
+        if (rule) {
+            crm_input_error(input, item_path(path, i, input->pool), rule);
             return;
         }
-        *domain = label;
-    }
-    if (domains->nelts > CTL_DOMAINS_MAX) {
-        crm_input_error(input, path, "must have at most 100 domains");
-        return;
     }
     *bind_p = domains->nelts ? crm_sql_array(domains, input->pool) : NULL;
 }
@@ -166,10 +162,11 @@ static const crm_field_t workspace_fields[] = {
      .initial = "UTC", .doc = "name in the IANA time zone database"},
     {.name = "currency", .type = &crm_type_text, .flags = CRM_F_NULLABLE,
      .doc = "ISO 4217 code of amounts"},
-    {.name = "read_limit", .type = &crm_type_integer, .flags = CRM_F_NULLABLE,
+    {.name = "read_limit", .type = &crm_type_integer,
+     .max = CTL_LIMIT_MAX, .flags = CRM_F_NULLABLE,
      .doc = "GET and HEAD requests per minute; null: the virtual host's"},
     {.name = "write_limit", .type = &crm_type_integer,
-     .flags = CRM_F_NULLABLE,
+     .max = CTL_LIMIT_MAX, .flags = CRM_F_NULLABLE,
      .doc = "other requests per minute; null: the virtual host's"},
     {.name = "events", .type = &crm_type_boolean, .flags = CRM_F_DERIVED,
      .initial = "f",
@@ -179,13 +176,13 @@ static const crm_field_t workspace_fields[] = {
     {.name = "sender_domains", .type = &type_domains, .flags = CRM_F_NULLABLE,
      .doc = "domains that mails may be from; null: as the site says"},
     {.name = "retention_conversations", .type = &crm_type_integer,
-     .flags = CRM_F_NULLABLE,
+     .max = CTL_DAYS_MAX, .flags = CRM_F_NULLABLE,
      .doc = "days that conversations are kept; null: for ever"},
     {.name = "retention_submissions", .type = &crm_type_integer,
-     .flags = CRM_F_NULLABLE,
+     .max = CTL_DAYS_MAX, .flags = CRM_F_NULLABLE,
      .doc = "days that submissions are kept; null: for ever"},
     {.name = "retention_events", .type = &crm_type_integer,
-     .flags = CRM_F_NULLABLE,
+     .max = CTL_DAYS_MAX, .flags = CRM_F_NULLABLE,
      .doc = "days that events are kept; null: as the site says"},
     {.name = NULL}
 };
@@ -209,23 +206,6 @@ static const char *zone_rule(const char *zone, apr_pool_t *pool)
     return crm_zone_known(zone) ? NULL : CRM_ZONE_RULE;
 }
 
-static const char *limit_rule(const char *text, apr_pool_t *pool)
-{
-    apr_int64_t limit = apr_atoi64(text);
-
-    (void)pool;
-    return limit >= 1 && limit <= CTL_LIMIT_MAX ? NULL
-           : "must be from 1 to 1000000";
-}
-
-static const char *days_rule(const char *text, apr_pool_t *pool)
-{
-    apr_int64_t days = apr_atoi64(text);
-
-    (void)pool;
-    return days >= 1 && days <= CTL_DAYS_MAX ? NULL : "must be from 1 to 36500";
-}
-
 static const char *url_rule(const char *url, apr_pool_t *pool)
 {
     (void)pool;
@@ -244,9 +224,6 @@ static const struct {
     const char *(*rule)(const char *text, apr_pool_t *pool);
 } rules[] = {
     {"slug", slug_rule}, {"currency", currency_rule}, {"time_zone", zone_rule},
-    {"read_limit", limit_rule}, {"write_limit", limit_rule},
-    {"retention_conversations", days_rule},
-    {"retention_submissions", days_rule}, {"retention_events", days_rule},
     {"url", url_rule}, {"email", email_rule},
 };
 

@@ -20,6 +20,9 @@
 
 #define SLUG_MAX 63
 
+/* The maximum number of sender domains. */
+#define DOMAINS_MAX 100
+
 /* Numbered slugs that are tried before a unique one is made. */
 #define SLUG_TRIES 50
 
@@ -341,15 +344,37 @@ static crm_error_t *check_time_zone(ctl_t *ctl)
            : ctl_misuse(ctl, "--time-zone " CRM_ZONE_RULE);
 }
 
-const char *ctl_domain(const char *text, apr_pool_t *pool)
+/* Return the domain TEXT as A-labels, in POOL; NULL if it is no domain. The word
+ * "none" is none, so that a list with it is not taken for a domain of that name. */
+static const char *to_labels(const char *text, apr_pool_t *pool)
 {
-    const char *address = NULL;
+    const char *address = NULL, *labels;
 
     if (crm_text_valid_utf8(text, strlen(text)) && !strchr(text, '@')) {
         address = crm_email_canonical(apr_pstrcat(pool, "x@", text, NULL),
                                       pool);
     }
-    return address ? strchr(address, '@') + 1 : NULL;
+    labels = address ? strchr(address, '@') + 1 : NULL;
+    return labels && strcmp(labels, "none") ? labels : NULL;
+}
+
+const char *ctl_domain_add(apr_array_header_t *domains, const char *text)
+{
+    const char *labels = to_labels(text, domains->pool);
+
+    if (!labels) {
+        return "must be a domain such as example.com";
+    }
+    for (int i = 0; i < domains->nelts; i++) {
+        if (!strcmp(APR_ARRAY_IDX(domains, i, const char *), labels)) {
+            return NULL;
+        }
+    }
+    if (domains->nelts == DOMAINS_MAX) {
+        return "is more than the 100th domain";
+    }
+    APR_ARRAY_PUSH(domains, const char *) = labels;
+    return NULL;
 }
 
 /* Set *ARRAY_P to the value of --sender-domains as A-labels, "{}" for "none"; NULL:
@@ -368,14 +393,11 @@ static crm_error_t *read_domains(const char **array_p, ctl_t *ctl)
     copy = apr_pstrdup(ctl->pool, given);
     for (char *one = apr_strtok(copy, ", ", &state); one;
          one = apr_strtok(NULL, ", ", &state)) {
-        const char *domain = ctl_domain(one, ctl->pool);
+        const char *rule = ctl_domain_add(domains, one);
 
-        if (!domain || domains->nelts == CTL_DOMAINS_MAX) {
-            return ctl_misuse(ctl, "--sender-domains: \"%s\" is not a domain"
-                              " such as example.com, or is more than the"
-                              " 100th", one);
+        if (rule) {
+            return ctl_misuse(ctl, "--sender-domains: \"%s\" %s", one, rule);
         }
-        APR_ARRAY_PUSH(domains, const char *) = domain;
     }
     if (!domains->nelts) {
         return ctl_misuse(ctl, "--sender-domains must be domains, or none");

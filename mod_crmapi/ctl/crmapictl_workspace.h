@@ -24,9 +24,6 @@ crm_error_t *ctl_owner(const char **workspace_p, ctl_t *ctl,
 /* The plan of a workspace that is made without one. */
 #define CTL_DEFAULT_PLAN "standard"
 
-/* The maximum number of sender domains. */
-#define CTL_DOMAINS_MAX 100
-
 /* The maximum number of days of a retention, as in the schema. */
 #define CTL_DAYS_MAX 36500
 
@@ -37,8 +34,10 @@ const char *ctl_slug_rule(const char *slug);
 /* Return whether CODE has the form of a currency (ISO 4217). */
 int ctl_currency_ok(const char *code);
 
-/* Return the sender domain TEXT as A-labels, in POOL; NULL if it is no domain. */
-const char *ctl_domain(const char *text, apr_pool_t *pool);
+/* Add the sender domain TEXT as A-labels to DOMAINS, unless they have it: the forms
+ * of one name are one domain. Return NULL, or the rule that TEXT breaks. The domain
+ * is in DOMAINS' pool. */
+const char *ctl_domain_add(apr_array_header_t *domains, const char *text);
 
 /* Turn the events of the workspace ID on or off, as EVENTS, a boolean of SQL,
  * says, if it is not NULL. */

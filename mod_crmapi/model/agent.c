@@ -90,7 +90,7 @@ static const crm_field_t fields[] = {
     {.name = "created_at", .type = &crm_type_time},
     {.name = "chat_origins", .type = &crm_type_tags, .flags = CRM_F_HIDDEN,
      .doc = "origins of the pages that its chat may be on"},
-    {.name = "chat_mail_fallback", .type = &crm_type_integer,
+    {.name = "chat_mail_fallback", .type = &crm_type_integer, .max = 10080,
      .flags = CRM_F_NULLABLE | CRM_F_HIDDEN,
      .doc = "minutes until a visitor who has not seen an answer gets a mail"},
     {.name = NULL}
@@ -166,14 +166,6 @@ static const char *phone_rule(const char *phone, apr_pool_t *pool)
            : "must be a number with an E.164 form, such as +4930901820";
 }
 
-static const char *minutes_rule(const char *minutes, apr_pool_t *pool)
-{
-    apr_int64_t n = apr_atoi64(minutes);
-
-    (void)pool;
-    return n >= 1 && n <= 10080 ? NULL : "must be from 1 to 10080 minutes";
-}
-
 static const char *url_rule(const char *url, apr_pool_t *pool)
 {
     (void)pool;
@@ -196,7 +188,6 @@ static const struct {
     {"agent_phone", phone_rule},
     {"chat_avatar_image_url", url_rule},
     {"email_outbound_email", email_rule},
-    {"chat_mail_fallback", minutes_rule},
 };
 
 /* Check what channels use an agent for (contract 14.2). */

@@ -365,20 +365,31 @@ const crm_type_t crm_type_number = {
     .write = number_write, .schema = number_schema,
 };
 
+/* The least and the greatest value of FIELD, an integer. */
+static int least_of(const crm_field_t *field)
+{
+    return field->max ? 1 : 0;
+}
+
+static int greatest_of(const crm_field_t *field)
+{
+    return field->max ? (int)field->max : APR_INT32_MAX;
+}
+
 static void integer_parse(const char **bind_p, crm_input_t *input,
                           const crm_field_t *field, const char *path,
                           json_object *value)
 {
     apr_int64_t number;
 
-    (void)field;
     if ((!json_object_is_type(value, json_type_int)
          && !json_object_is_type(value, json_type_double))
         || crm_number_parse_integer(&number,
                                     json_object_to_json_string(value))
-        || number < 0 || number > APR_INT32_MAX) {
-        crm_input_error(input, path, "must be an integer from 0 to "
-                        "2147483647");
+        || number < least_of(field) || number > greatest_of(field)) {
+        crm_input_error(input, path, apr_psprintf(
+            input->pool, "must be an integer from %d to %d", least_of(field),
+            greatest_of(field)));
         return;
     }
     *bind_p = apr_psprintf(input->pool, "%" APR_INT64_T_FMT, number);
@@ -388,7 +399,8 @@ static void integer_schema(crm_buf_t *buf, const crm_field_t *field,
                            crm_side_t side)
 {
     crm_type_schema(buf, "integer", field, side);
-    crm_buf_puts(buf, ",\"minimum\":0,\"maximum\":2147483647");
+    crm_buf_printf(buf, ",\"minimum\":%d,\"maximum\":%d", least_of(field),
+                   greatest_of(field));
 }
 
 const crm_type_t crm_type_integer = {

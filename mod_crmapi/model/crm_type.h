@@ -79,7 +79,9 @@ struct crm_field_t {
     const crm_type_t *type;
     unsigned flags;             /* CRM_F_... */
     apr_size_t max;             /* characters, items or bytes, depending on the
-                                   type; 0: the type's default (contract 6.3) */
+                                   type; of an integer its greatest value, and
+                                   the least one is 1; 0: the type's default
+                                   (contract 6.3) */
     const char *const *values;  /* of an enumeration, ended by NULL */
     const char *ref;            /* resource that a reference refers to */
     const char *sql;            /* the expression of a derived field, over t;
@@ -106,7 +108,8 @@ extern const crm_type_t crm_type_ref;       /* the id of a row of FIELD->ref */
 extern const crm_type_t crm_type_text;
 extern const crm_type_t crm_type_email;     /* one address */
 extern const crm_type_t crm_type_number;    /* contract 6.4 */
-extern const crm_type_t crm_type_integer;   /* 32 bits, not negative */
+extern const crm_type_t crm_type_integer;   /* 32 bits, not negative, or up to
+                                               FIELD->max */
 extern const crm_type_t crm_type_boolean;
 extern const crm_type_t crm_type_time;      /* contract 7.5, 9.1 */
 extern const crm_type_t crm_type_enum;      /* one of FIELD->values */
