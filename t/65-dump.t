@@ -17,7 +17,9 @@ use File::Temp qw(tempdir);
 use JSON::PP ();
 
 my $CONF = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n"
-    . "CrmApiIntakeLimit 0\nCrmApiAddressLimit 0\n";
+    . "CrmApiIntakeLimit 0\nCrmApiAddressLimit 0\n"
+    # usage is a table of the dump: it is not written between two dumps
+    . "CrmApiUsageInterval 3600\n";
 my $json = JSON::PP->new->utf8->canonical;
 my $scratch = tempdir("crm-dump-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my ($here, $there) = (database(), database());
