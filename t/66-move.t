@@ -98,6 +98,36 @@ subtest "closed: 503 with Retry-After, for reads, writes, tools and pages" => su
     is($code, 2, "another word is a wrong command line");
 };
 
+subtest "a dump closes the API before it reads, if it is told to" => sub {
+    my @dump = ("workspace", "dump", $w->id, "--output", "$folder/closing");
+    my ($code, undef, $err) = crmapictl($here, @dump, "--api", "off");
+    is($code, 1, "not of a workspace that still sends");
+    like($err, qr/hold it first/, "which says what to do");
+    status_is($c->get("/api/v1/contacts"), 200, "it stays open");
+    is((crmapictl($here, @dump, "--api", "on"))[0], 2, "a dump opens no API");
+    $w->ctl("workspace", "hold", $w->id);
+    ok($w->ctl(@dump), "of a held one");
+    status_is($c->get("/api/v1/contacts"), 200, "which stays open, too");
+    $w->ctl(@dump, "--api", "off");
+    status_is($c->get("/api/v1/contacts"), 503, "closed");
+    is(sql($here, "SELECT count(*) FROM crmapi.audit WHERE action ="
+        . " 'workspace dump'"), 1, "who did it is recorded, of that dump only");
+    $w->ctl("workspace", "release", $w->id);
+    status_is($c->get("/api/v1/contacts"), 200, "released: open");
+};
+
+# Dump what has changed since MARK, with the API closed, into a restore there, as
+# docs/hosting.md does.
+sub dump_into_restore {
+    my ($mark) = @_;
+    my ($code, undef, $err) = run_program(command => ["sh", "-c",
+        '"$1" --database "$2" workspace dump "$3" --since "$4" --api off'
+        . ' | "$1" --database "$5" workspace restore', "sh",
+        $CrmTest::BUILD{CTL}, postgres()->conninfo($here), $w->id, $mark,
+        postgres()->conninfo($there)]);
+    is($code, 0, "the last changes") or diag($err);
+}
+
 subtest "links of mails answer 503, too" => sub {
     my $head = sql($here, "SELECT encode('\\x0102'::bytea || uuid_send('"
         . $w->id . "') || decode(repeat('00', 40), 'hex'), 'hex')");
@@ -130,22 +160,19 @@ subtest "it moves with writes going on: none that was acknowledged is lost" => s
     $said = JSON::PP->new->decode($w->ctl("workspace", "dump", $w->id, "--since",
         $said->{mark}, "--output", "$folder/changes", "--json"));
     crmapictl_ok($there, "workspace", "restore", "$folder/changes");
-    $w->ctl("workspace", "hold", $w->id, "--api", "off");
-    my $at_close = sql($here, "SELECT count(*) FROM crmapi.contact");
-    $w->ctl("workspace", "dump", $w->id, "--since", $said->{mark}, "--output",
-        "$folder/changes");
-    crmapictl_ok($there, "workspace", "restore", "$folder/changes");
-    crmapictl_ok($there, "workspace", "release", $w->id);
+    dump_into_restore($said->{mark});
     write_file($switch, "");
+    crmapictl_ok($there, "workspace", "release", $w->id);
     my @told = map { $_->result } @writers;
-    is(sql($here, "SELECT count(*) FROM crmapi.contact"), $at_close,
-        "nothing is written here after the hold was told");
     my %there = map { $_->[0] => 1 } sql($there,
         "SELECT id, 1 FROM crmapi.contact");
     my @ids = map { @{$_->{ids}} } @told;
     my %gone = map { $_ => 1 } map { @{$_->{gone}} } @told;
     is_deeply([grep { !$there{$_} && !$gone{$_} } @ids], [], "all of " . @ids
         . " acknowledged ones are there");
+    is_deeply([grep { !$there{$_} && !$gone{$_} } map { $_->[0] } sql($here,
+        "SELECT id, 1 FROM crmapi.contact")], [],
+        "nothing was written here that is not there");
     is_deeply([grep { $there{$_} } keys %gone], [], "all of " . keys(%gone)
         . " that were deleted are not");
     my %others;

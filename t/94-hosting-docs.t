@@ -44,37 +44,40 @@ subtest "the commands" => sub {
     cmp_ok(scalar @commands, ">=", 15, "there are some");
     for my $line ((grep { !/workspace delete/ } @commands), @last) {
         $line =~ s/^\$ crmapictl // or next;
-        my @words = shellwords($line);
         my $stdin = "";
-        for (my $i = 0; $i < @words; $i++) {
-            splice @words, $i--, 2 if $words[$i] eq ">";
-            next if $i < 0;
-            if (($words[$i] // "") eq "agents.jsonl") {
-                $stdin = "$agents\n";
-                splice @words, $i--, 1;
+        for my $part (split / \| crmapictl /, $line) {
+            my @words = shellwords($part);
+            for (my $i = 0; $i < @words; $i++) {
+                splice @words, $i--, 2 if $words[$i] eq ">";
+                next if $i < 0;
+                if (($words[$i] // "") eq "agents.jsonl") {
+                    $stdin = "$agents\n";
+                    splice @words, $i--, 1;
+                }
             }
+            if (grep { $_ eq "KEY_ID" } @words) {
+                $id{KEY_ID} = $ask->("key", "create", "--workspace", "one",
+                    "--name", "k", "--scopes", "read")->{id};
+            }
+            if (grep { $_ eq "WEBHOOK_ID" } @words) {
+                $id{WEBHOOK_ID} = $ask->("webhook", "add", "--workspace", "one",
+                    "--url", "https://hooks.example/", "--events",
+                    "contact.created")->{id};
+            }
+            my $there = $part =~ / --database dbname=crm_new$/;
+            splice @words, -2 if $there;
+            my ($code, $out, $error) = crmapictl($there ? $new : $database,
+                { stdin => $stdin },
+                map { $id{$_} // (/^\w+\.(?:dump|json)$/ ? "$scratch/$_" : $_) }
+                    @words);
+            is($code, 0, $part) or diag($error);
+            is((stat "$scratch/one.dump")[2] & 0777, 0600, "it is private")
+                if $part =~ /workspace dump/;
+            $id{MARK} = $1 if $out =~ /^mark\t(\S+)$/m;
+            like($out, qr/^being_sent\t0$/m, "nothing is being sent")
+                if $part =~ /workspace hold/;
+            $stdin = $out;
         }
-        if (grep { $_ eq "KEY_ID" } @words) {
-            $id{KEY_ID} = $ask->("key", "create", "--workspace", "one",
-                "--name", "k", "--scopes", "read")->{id};
-        }
-        if (grep { $_ eq "WEBHOOK_ID" } @words) {
-            $id{WEBHOOK_ID} = $ask->("webhook", "add", "--workspace", "one",
-                "--url", "https://hooks.example/", "--events",
-                "contact.created")->{id};
-        }
-        my $there = $line =~ / --database dbname=crm_new$/;
-        splice @words, -2 if $there;
-        my ($code, $out, $error) = crmapictl($there ? $new : $database,
-            { stdin => $stdin },
-            map { $id{$_} // (/^\w+\.(?:dump|json)$/ ? "$scratch/$_" : $_) }
-                @words);
-        is($code, 0, $line) or diag($error);
-        is((stat "$scratch/one.dump")[2] & 0777, 0600, "the dump is private")
-            if $line =~ /workspace dump/;
-        $id{MARK} = $1 if $out =~ /^mark\t(\S+)$/m;
-        like($out, qr/^being_sent\t0$/m, "nothing is being sent")
-            if $line =~ /workspace hold/;
     }
     is_deeply([sql($new, "SELECT slug, (SELECT count(*) FROM
         crmapi.workspace_hold) FROM crmapi.workspace")], [["one", 0]],

@@ -253,10 +253,10 @@ const ctl_command_t ctl_commands[] = {
     {"workspace", "delete", "W", 1, YES | CTL_CHANGES, CTL_LONG,
      "delete a workspace and all its data permanently",
      ctl_workspace_delete},
-    {"workspace", "dump", "W", 1, 0, CTL_BIT(CTL_OUTPUT) | CTL_BIT(CTL_SINCE)
-     | CTL_LONG,
+    {"workspace", "dump", "W", 1, CTL_RECORDS, CTL_BIT(CTL_OUTPUT)
+     | CTL_BIT(CTL_SINCE) | CTL_BIT(CTL_API) | CTL_LONG,
      "write all data of a workspace, with its secrets, to FILE or stdout; or"
-     " what has changed since another dump",
+     " what has changed since another dump; with --api off close its API before",
      ctl_workspace_dump},
     {"workspace", "restore", "FILE", 0, CTL_RECORDS,
      CTL_BIT(CTL_AS) | SLUG | CTL_LONG,

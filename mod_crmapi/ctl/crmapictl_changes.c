@@ -133,8 +133,8 @@ static crm_error_t *copy_part(int *has_p, ctl_restore_t *restore,
     if (!*has_p) {
         return NULL;
     }
-    CRM_ERR(crm_db_exec(ctl->conn, make, ctl->pool));
-    CRM_ERR(crm_db_copy_begin(ctl->conn, in, ctl->pool));
+    CRM_ERR(crm_db_copy_begin(ctl->conn, apr_pstrcat(ctl->pool, make, "; ", in,
+                                                     NULL), ctl->pool));
     error = send_part(restore, is_row);
     if (error) {
         crm_db_copy_abort(ctl->conn);
@@ -195,18 +195,35 @@ static crm_error_t *delete_feed(changes_t *changes, const change_t *change)
                  " workspace_id = $1::uuid");
 }
 
+/* Delete the rows of CHANGE that the dump does not have. */
+static crm_error_t *remove_from(changes_t *changes, const change_t *change)
+{
+    apr_int64_t count;
+
+    CRM_ERR(run(&count, changes, change->has_keys ? change->remove
+                                                  : change->clear));
+    changes->deleted += count;
+    return delete_feed(changes, change);
+}
+
 /* Delete the rows that the dump does not have, but for the workspace itself: first
  * those that refer to others. */
 static crm_error_t *remove_rows(changes_t *changes)
 {
-    for (int i = changes->count - 1; i > 0; i--) {
-        const change_t *change = &changes->tables[i];
-        apr_int64_t count;
+    ctl_restore_t *restore = changes->restore;
+    apr_array_header_t *names = apr_array_make(restore->ctl->pool,
+                                               changes->count,
+                                               sizeof(const char *));
+    PGresult *filled;
 
-        CRM_ERR(run(&count, changes, change->has_keys ? change->remove
-                                                      : change->clear));
-        changes->deleted += count;
-        CRM_ERR(delete_feed(changes, change));
+    for (int i = 0; i < changes->count; i++) {
+        APR_ARRAY_PUSH(names, const char *) = changes->tables[i].table.name;
+    }
+    CRM_ERR(ctl_dump_filled(&filled, restore->ctl, restore->id, names));
+    for (int i = changes->count - 1; i > 0; i--) {
+        CRM_ERR(ctl_dump_has(filled, i) ? remove_from(changes,
+                                                      &changes->tables[i])
+                                        : NULL);
     }
     return NULL;
 }

@@ -12,10 +12,12 @@
 
 #include "apr_strings.h"
 
+#include "crm_buf.h"
 #include "crm_db_copy.h"
 #include "crm_digest.h"
 #include "crm_file.h"
 #include "crm_schema.h"
+#include "crmapictl_hold.h"
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
 
@@ -26,6 +28,7 @@ typedef struct dump_t {
     crm_digest_t *digest;
     apr_int64_t rows;
     apr_int64_t bytes;
+    PGresult *changes;          /* of dump_changes(), if they were asked for */
     char sha256[CRM_DIGEST_SIZE];
 } dump_t;
 
@@ -62,6 +65,49 @@ crm_error_t *ctl_dump_begin(const ctl_table_t **tables_p, int *count_p,
     return NULL;
 }
 
+/* The column of TABLE that has the workspace. */
+static const char *owner_of(const char *table)
+{
+    return strcmp(table, "workspace") ? "workspace_id" : "id";
+}
+
+apr_array_header_t *ctl_dump_names(const ctl_table_t *tables, int count,
+                                   apr_pool_t *pool)
+{
+    apr_array_header_t *names = apr_array_make(pool, count,
+                                               sizeof(const char *));
+
+    for (int i = 0; i < count; i++) {
+        APR_ARRAY_PUSH(names, const char *) = tables[i].name;
+    }
+    return names;
+}
+
+crm_error_t *ctl_dump_filled(PGresult **filled_p, ctl_t *ctl, const char *id,
+                             const apr_array_header_t *names)
+{
+    crm_buf_t sql;
+
+    *filled_p = NULL;
+    if (ctl->distributed) {
+        return NULL;            /* each is on a server of its own */
+    }
+    crm_buf_init(&sql, 8192, ctl->pool);
+    for (int i = 0; i < names->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(names, i, const char *);
+
+        crm_buf_printf(&sql, "%s EXISTS (SELECT FROM crmapi.%s WHERE %s ="
+                       " $1::uuid)", i ? "," : "SELECT", name, owner_of(name));
+    }
+    crm_buf_putc(&sql, '\0');
+    return ctl_query(filled_p, ctl, sql.data, 1, &id);
+}
+
+int ctl_dump_has(const PGresult *filled, int i)
+{
+    return !filled || *PQgetvalue(filled, 0, i) == 't';
+}
+
 /* A crm_db_line_t: write the LEN bytes at LINE. BATON is a dump_t. */
 static crm_error_t *write_line(void *baton, const char *line, apr_size_t len)
 {
@@ -81,47 +127,54 @@ static crm_error_t *write_text(dump_t *dump, const char *text)
     return write_line(dump, text, strlen(text));
 }
 
-/* Write TABLE, which has ROWS rows. */
+/* Write the line of TABLE, which has ROWS rows. */
 static crm_error_t *write_table(dump_t *dump, const ctl_table_t *table,
                                 const char *rows)
 {
-    ctl_t *ctl = dump->ctl;
-
     dump->rows += apr_atoi64(rows);
-    CRM_ERR(write_text(dump, apr_psprintf(ctl->pool, "{\"table\":\"%s\","
-                                          "\"columns\":%s,\"rows\":%s}\n",
-                                          table->name, table->columns,
-                                          rows)));
-    return crm_db_copy_out(ctl->conn, table->copy_out, write_line, dump,
-                           ctl->pool);
+    return write_text(dump, apr_psprintf(dump->ctl->pool, "{\"table\":\"%s\","
+                                         "\"columns\":%s,\"rows\":%s}\n",
+                                         table->name, table->columns, rows));
 }
 
 /* Count the rows of TABLE, and write it. Its names come from the catalog. */
 static crm_error_t *dump_table(dump_t *dump, const ctl_table_t *table,
                                const char *id)
 {
-    const char *key = strcmp(table->name, "workspace") ? "workspace_id" : "id";
     ctl_t *ctl = dump->ctl;
     PGresult *result;
 
     CRM_ERR(ctl_query(&result, ctl, apr_psprintf(ctl->pool, "SELECT count(*)"
                       " FROM crmapi.%s WHERE %s = $1::uuid", table->name,
-                      key), 1, &id));
-    if (*key == 'i' && *PQgetvalue(result, 0, 0) == '0') {
-        return ctl_fault(ctl, "there is no workspace \"%s\"", id);
-    }
-    return write_table(dump, table, PQgetvalue(result, 0, 0));
+                      owner_of(table->name)), 1, &id));
+    CRM_ERR(write_table(dump, table, PQgetvalue(result, 0, 0)));
+    return crm_db_copy_out(ctl->conn, table->copy_out, write_line, dump,
+                           ctl->pool);
+}
+
+/* Return the error that there is no workspace ID. */
+static crm_error_t *none(ctl_t *ctl, const char *id)
+{
+    return ctl_fault(ctl, "there is no workspace \"%s\"", id);
 }
 
 /* Write all tables of the workspace ID. */
 static crm_error_t *dump_tables(dump_t *dump, const char *id)
 {
     const ctl_table_t *tables;
+    ctl_t *ctl = dump->ctl;
+    PGresult *filled;
     int count;
 
-    CRM_ERR(ctl_dump_begin(&tables, &count, dump->ctl, id));
+    CRM_ERR(ctl_dump_begin(&tables, &count, ctl, id));
+    CRM_ERR(ctl_dump_filled(&filled, ctl, id,
+                            ctl_dump_names(tables, count, ctl->pool)));
+    if (!ctl_dump_has(filled, 0)) {
+        return none(ctl, id);   /* the first table has it */
+    }
     for (int i = 0; i < count; i++) {
-        CRM_ERR(dump_table(dump, &tables[i], id));
+        CRM_ERR(ctl_dump_has(filled, i) ? dump_table(dump, &tables[i], id)
+                : write_table(dump, &tables[i], "0"));
     }
     return NULL;
 }
@@ -133,10 +186,15 @@ static crm_error_t *write_row(void *baton, const char *line, apr_size_t len)
     return write_line(baton, line, len);
 }
 
-/* Write what a COPY, SQL, reads, line by line by EACH, and the line that ends it. */
-static crm_error_t *write_part(dump_t *dump, const char *sql, crm_db_line_t each)
+/* Write what a COPY, SQL, reads if it IS_FILLED, line by line by EACH, and the line
+ * that ends it. */
+static crm_error_t *write_part(dump_t *dump, int is_filled, const char *sql,
+                               crm_db_line_t each)
 {
-    CRM_ERR(crm_db_copy_out(dump->ctl->conn, sql, each, dump, dump->ctl->pool));
+    if (is_filled) {
+        CRM_ERR(crm_db_copy_out(dump->ctl->conn, sql, each, dump,
+                                dump->ctl->pool));
+    }
     return write_text(dump, CTL_DUMP_PART);
 }
 
@@ -150,7 +208,7 @@ static crm_error_t *check_since(ctl_t *ctl, const char *id)
                       " (SELECT FROM crmapi.workspace w WHERE w.id = $2::uuid)",
                       2, values));
     if (*PQgetvalue(result, 0, 1) != 't') {
-        return ctl_fault(ctl, "there is no workspace \"%s\"", id);
+        return none(ctl, id);
     }
     return *PQgetvalue(result, 0, 0) == 't' ? NULL
            : ctl_fault(ctl, "--since must be a mark that \"workspace dump"
@@ -158,23 +216,49 @@ static crm_error_t *check_since(ctl_t *ctl, const char *id)
                        " transactions ago");
 }
 
+/* Ask for what a dump of changes has. */
+static crm_error_t *find_changes(dump_t *dump)
+{
+    return dump->changes ? NULL
+           : ctl_query(&dump->changes, dump->ctl, "SELECT name, columns,"
+                       " keys_out, rows_out FROM crmapi.dump_changes()", 0,
+                       NULL);
+}
+
+/* Return the names of the tables of a dump of changes. */
+static apr_array_header_t *changed_names(const dump_t *dump)
+{
+    int count = PQntuples(dump->changes);
+    apr_array_header_t *names = apr_array_make(dump->ctl->pool, count,
+                                               sizeof(const char *));
+
+    for (int i = 0; i < count; i++) {
+        APR_ARRAY_PUSH(names, const char *) = PQgetvalue(dump->changes, i, 0);
+    }
+    return names;
+}
+
 /* Write what has changed in the workspace ID since the dump with the mark
  * --since. */
 static crm_error_t *dump_changes(dump_t *dump, const char *id)
 {
     ctl_t *ctl = dump->ctl;
-    PGresult *result;
+    PGresult *filled;
 
     CRM_ERR(ctl_dump_settings(ctl, id));
     CRM_ERR(check_since(ctl, id));
-    CRM_ERR(ctl_query(&result, ctl, "SELECT name, columns, keys_out, rows_out"
-                      " FROM crmapi.dump_changes()", 0, NULL));
-    for (int i = 0; i < PQntuples(result); i++) {
-        CRM_ERR(write_text(dump, apr_psprintf(ctl->pool, "{\"table\":\"%s\","
-                           "\"columns\":%s}\n", PQgetvalue(result, i, 0),
-                           PQgetvalue(result, i, 1))));
-        CRM_ERR(write_part(dump, PQgetvalue(result, i, 2), write_line));
-        CRM_ERR(write_part(dump, PQgetvalue(result, i, 3), write_row));
+    CRM_ERR(find_changes(dump));
+    CRM_ERR(ctl_dump_filled(&filled, ctl, id, changed_names(dump)));
+    for (int i = 0; i < PQntuples(dump->changes); i++) {
+        int is_filled = ctl_dump_has(filled, i);
+
+        CRM_ERR(write_text(dump, apr_psprintf(
+            ctl->pool, "{\"table\":\"%s\",\"columns\":%s}\n",
+            PQgetvalue(dump->changes, i, 0), PQgetvalue(dump->changes, i, 1))));
+        CRM_ERR(write_part(dump, is_filled, PQgetvalue(dump->changes, i, 2),
+                           write_line));
+        CRM_ERR(write_part(dump, is_filled, PQgetvalue(dump->changes, i, 3),
+                           write_row));
     }
     return NULL;
 }
@@ -198,22 +282,45 @@ static crm_error_t *write_head(dump_t *dump, const char *id)
                       since ? "\"" : ""));
 }
 
+/* Give what was written to the system. */
+static crm_error_t *flush(dump_t *dump)
+{
+    return fflush(dump->out) ? ctl_fault(dump->ctl, "cannot write: %s",
+                                         strerror(errno)) : NULL;
+}
+
+/* Close the API of the workspace ID, as --api says. Its clients wait from then on, so
+ * what needs no snapshot is done before, and who restores the dump reads its first
+ * line meanwhile. */
+static crm_error_t *close_api(dump_t *dump, const char *id)
+{
+    CRM_ERR(write_head(dump, id));
+    CRM_ERR(flush(dump));
+    if (dump->ctl->options[CTL_SINCE]) {
+        CRM_ERR(find_changes(dump));
+    }
+    return ctl_hold_close(dump->ctl, id);
+}
+
 /* Write the workspace ID, or its changes, from one snapshot. No writer waits for
  * it. */
 static crm_error_t *dump_all(dump_t *dump, const char *id)
 {
     ctl_t *ctl = dump->ctl;
+    int closes = ctl->options[CTL_API] != NULL;
 
+    if (closes) {
+        CRM_ERR(close_api(dump, id));
+    }
     CRM_ERR(crm_db_exec(ctl->conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ"
                         " ONLY", ctl->pool));
-    CRM_ERR(write_head(dump, id));
+    CRM_ERR(closes ? NULL : write_head(dump, id));
     CRM_ERR(ctl->options[CTL_SINCE] ? dump_changes(dump, id)
                                     : dump_tables(dump, id));
     crm_digest_end(dump->sha256, dump->digest);
     CRM_ERR(write_text(dump, apr_psprintf(ctl->pool, "{\"sha256\":\"%s\"}\n",
                                           dump->sha256)));
-    return fflush(dump->out) ? ctl_fault(ctl, "cannot write: %s",
-                                         strerror(errno)) : NULL;
+    return flush(dump);
 }
 
 /* Print what was written to PATH. now() is the time of the snapshot. */
@@ -292,7 +399,11 @@ crm_error_t *ctl_workspace_dump(ctl_t *ctl)
     crm_error_t *error;
     const char *id;
 
+    if (ctl->options[CTL_API] && strcmp(ctl->options[CTL_API], "off")) {
+        return ctl_misuse(ctl, "--api must be off: a dump opens no API");
+    }
     CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
+    ctl->reads = !ctl->options[CTL_API];
     dump.digest = crm_digest_create(ctl->pool);
     error = path ? dump_to_file(&dump, id, path) : dump_all(&dump, id);
     if (!error) {

@@ -41,6 +41,19 @@ crm_error_t *ctl_dump_settings(ctl_t *ctl, const char *id);
 crm_error_t *ctl_dump_begin(const ctl_table_t **tables_p, int *count_p,
                             ctl_t *ctl, const char *id);
 
+/* Find out which of the tables NAMES (const char *) have rows of the workspace ID, in
+ * one statement: most have none, and need no COPY. Ask ctl_dump_has() about
+ * *FILLED_P. */
+crm_error_t *ctl_dump_filled(PGresult **filled_p, ctl_t *ctl, const char *id,
+                             const apr_array_header_t *names);
+
+/* Return whether the table I may have rows, as FILLED says. */
+int ctl_dump_has(const PGresult *filled, int i);
+
+/* Return the names of the COUNT tables at TABLES, in POOL. */
+apr_array_header_t *ctl_dump_names(const ctl_table_t *tables, int count,
+                                   apr_pool_t *pool);
+
 /* The command workspace dump. The manual page describes it. */
 crm_error_t *ctl_workspace_dump(ctl_t *ctl);
 

@@ -128,11 +128,44 @@ static crm_error_t *get_closed(const char **closed_p, ctl_t *ctl)
            : ctl_misuse(ctl, "--api must be on or off");
 }
 
+/* Close the API of the workspace ID, or open it, as CLOSED, a boolean of SQL, says. */
+static crm_error_t *set_closed(ctl_t *ctl, const char *id, const char *closed)
+{
+    const char *values[2] = {id, closed};
+    PGresult *result;
+
+    return ctl_query(&result, ctl, "SELECT crmapi.hold_close($1::uuid,"
+                     " $2::boolean)", 2, values);
+}
+
+/* Close the API of the workspace ID, if it is held itself. */
+static crm_error_t *close_held(ctl_t *ctl, const char *id)
+{
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, ctl, "SELECT FROM crmapi.workspace_hold h WHERE"
+                      " h.workspace_id = $1::uuid FOR UPDATE", 1, &id));
+    return PQntuples(result) ? set_closed(ctl, id, "t")
+           : ctl_fault(ctl, "the workspace is not held: hold it first, so that"
+                       " nothing is sent from here any more: crmapictl workspace"
+                       " hold");
+}
+
+crm_error_t *ctl_hold_close(ctl_t *ctl, const char *id)
+{
+    crm_error_t *error;
+
+    ctl_audit_object(ctl, NULL, id);
+    CRM_ERR(ctl_begin(ctl));
+    error = close_held(ctl, id);
+    CRM_ERR(ctl_end(ctl, error ? error : ctl_audit(ctl)));
+    return ctl_events_wait(ctl, id);
+}
+
 crm_error_t *ctl_workspace_hold(ctl_t *ctl)
 {
     const char *values[2];
     crm_error_t *error;
-    PGresult *result;
 
     CRM_ERR(get_closed(&values[1], ctl));
     CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->args[0]));
@@ -140,8 +173,7 @@ crm_error_t *ctl_workspace_hold(ctl_t *ctl)
     CRM_ERR(ctl_begin(ctl));
     error = hold(ctl, values[0]);
     if (!error && values[1]) {
-        error = ctl_query(&result, ctl, "SELECT crmapi.hold_close($1::uuid,"
-                          " $2::boolean)", 2, values);
+        error = set_closed(ctl, values[0], values[1]);
     }
     CRM_ERR(ctl_end(ctl, error ? error : ctl_audit(ctl)));
     /* for those who may write without seeing that */

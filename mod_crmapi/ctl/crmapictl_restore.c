@@ -387,7 +387,7 @@ static crm_error_t *restore_tables(ctl_restore_t *restore)
 
         CRM_ERR(read_table(restore, i, pool));
         CRM_ERR(other && table->shared ? skip_rows(restore, i)
-                                       : copy_rows(restore, i));
+                : restore->rows[i] ? copy_rows(restore, i) : NULL);
         crm_digest_end(restore->sums[i], restore->part);
         CRM_ERR(after_table(restore, i));
         apr_pool_clear(pool);
@@ -407,10 +407,16 @@ static crm_error_t *verify(ctl_restore_t *restore)
 {
     ctl_t *ctl = restore->ctl;
     char sum[CRM_DIGEST_SIZE];
+    PGresult *filled;
 
+    CRM_ERR(ctl_dump_filled(&filled, ctl, restore->id,
+                            ctl_dump_names(restore->tables, restore->count,
+                                           ctl->pool)));
     for (int i = 0; i < restore->count; i++) {
-        CRM_ERR(crm_db_copy_out(ctl->conn, restore->tables[i].copy_out,
-                                sum_row, restore->part, ctl->pool));
+        if (ctl_dump_has(filled, i)) {
+            CRM_ERR(crm_db_copy_out(ctl->conn, restore->tables[i].copy_out,
+                                    sum_row, restore->part, ctl->pool));
+        }
         crm_digest_end(sum, restore->part);
         if (strcmp(sum, restore->sums[i])) {
             return ctl_fault(ctl, "%s: the rows of the table %s would not be"
