@@ -159,7 +159,11 @@ subtest "6.1 what is not JSON is a 400" => sub {
         my ($name, $body) = @$case;
         my $agent = $w->agent;
         $body =~ s/BOT/$agent/g;
-        error_is(send_body($w, $body), 400, "bad_request", "6.1 $name");
+        my $r = send_body($w, $body);
+        error_is($r, 400, "bad_request", "6.1 $name");
+        my $says = $body =~ /\S/ ? qr/^The body is not valid JSON: .* at byte \d/
+            : qr/^The body is empty; a JSON object is expected$/;
+        like($r->json->{error}{message}, $says, "and what is wrong: $name");
     }
     for my $name ("an empty body", "a cut object", "a duplicate key", "NaN",
             "a BOM", "U+0000 in a key") {

@@ -104,6 +104,14 @@ subtest "404 and 405 say what was not found, and what there is" => sub {
     my $r = $c->post("/api/v1/sequences/start", { template_id => $none,
         contact => { emails => ['a@x.org'] }, bot_id => $w->agent });
     like($r->json->{error}{message}, qr/no sequence template/, "and the template");
+    for my $case (["sequences/start", "template_id", "sequence template"],
+            ["pipeline-cards", "pipeline_stage_id", "pipeline stage"]) {
+        my ($path, $field, $name) = @$case;
+        my $r = $c->post("/api/v1/$path", { $field => "x", $path =~ /start/
+            ? (contact => { emails => ['a@x.org'] }) : (title => "T") });
+        my ($says) = grep { $_->{field} eq $field } @{$r->details};
+        like($says->{message}, qr/existing \Q$name\E of/, "$path: $field");
+    }
 };
 
 subtest "5.5 every code in its envelope" => sub {

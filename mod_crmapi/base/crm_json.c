@@ -461,6 +461,8 @@ static int read_value(check_t *check)
     }
 }
 
+static const char EMPTY[] = "the text is empty";
+
 static int check_text(check_t *check)
 {
     if (check->end - check->at >= 3
@@ -469,7 +471,7 @@ static int check_text(check_t *check)
     }
     skip_space(check);
     if (check->at == check->end) {
-        return fail(check, "the text is empty");
+        return fail(check, EMPTY);
     }
     do {
         if (!read_value(check) || !after_value(check)) {
@@ -535,6 +537,14 @@ const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
     return rule ? rule : crm_json_tree(value_p, text, len, result_pool);
 }
 
+const char *crm_json_problem(const char *rule, apr_size_t offset,
+                             apr_pool_t *result_pool)
+{
+    return rule == EMPTY ? "The body is empty; a JSON object is expected"
+           : apr_psprintf(result_pool, "The body is not valid JSON: %s at byte %"
+                          APR_SIZE_T_FMT, rule, offset);
+}
+
 crm_error_t *crm_json_body(json_object **value_p, const char *body,
                            apr_size_t len, apr_pool_t *result_pool)
 {
@@ -542,9 +552,9 @@ crm_error_t *crm_json_body(json_object **value_p, const char *body,
     const char *rule = crm_json_parse(value_p, &offset, body, len,
                                       result_pool);
 
-    return rule ? crm_error_createf(CRM_E_BAD_REQUEST, result_pool,
-                                    "The body is not valid JSON: %s at byte %"
-                                    APR_SIZE_T_FMT, rule, offset)
+    return rule ? crm_error_create(CRM_E_BAD_REQUEST,
+                                   crm_json_problem(rule, offset, result_pool),
+                                   result_pool)
            : NULL;
 }
 

@@ -33,6 +33,11 @@ const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
 const char *crm_json_tree(json_object **value_p, const char *text,
                           apr_size_t len, apr_pool_t *result_pool);
 
+/* Return what a client is told whose request body breaks RULE at byte OFFSET, both
+ * from crm_json_check(). RESULT_POOL has the text. */
+const char *crm_json_problem(const char *rule, apr_size_t offset,
+                             apr_pool_t *result_pool);
+
 /* The same for a request body: parse the LEN bytes at BODY into *VALUE_P.
  * Errors: CRM_E_BAD_REQUEST, which names the rule and the byte. */
 crm_error_t *crm_json_body(json_object **value_p, const char *body,

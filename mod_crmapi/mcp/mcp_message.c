@@ -118,8 +118,7 @@ int mcp_message_read(mcp_message_t *message, const char **problem_p,
 
     memset(message, 0, sizeof(*message));
     if (rule) {
-        *problem_p = apr_psprintf(pool, "The body is not valid JSON: %s at byte"
-                                  " %" APR_SIZE_T_FMT, rule, offset);
+        *problem_p = crm_json_problem(rule, offset, pool);
         return MCP_PARSE_ERROR;
     }
     *problem_p = read_message(message, crm_json_slice(text, len), pool);

@@ -29,8 +29,13 @@ int crm_input_errors(const crm_input_t *input)
 
 const char *crm_ref_rule(const char *ref, apr_pool_t *pool)
 {
-    return apr_psprintf(pool, "is not the id of an existing %s of this "
-                        "workspace", ref);
+    char *rule = apr_psprintf(pool, "is not the id of an existing %s of this "
+                              "workspace", ref);
+
+    for (char *c = rule; *c; c++) {
+        *c = *c == '_' ? ' ' : *c;      /* sequence_template */
+    }
+    return rule;
 }
 
 void crm_type_parse(const char **bind_p, crm_input_t *input,
