@@ -274,6 +274,29 @@ subtest "20.4 metadata of activities" => sub {
         { b => 2, c => 3 }, "are merged");
 };
 
+subtest "13.1 an upsert of companies with an Idempotency-Key" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my $send = sub { my ($key, @items) = @_;
+        return $c->post("/api/v1/companies/upsert", { bot_id => $w->agent,
+            companies => \@items }, headers => { "Idempotency-Key" => $key }) };
+    my $total = sub { $c->get("/api/v1/companies")->json->{pagination}{total} };
+    my @items = ({ name => "No key of its own" }, { domain => "a b" },
+        { external_id => "i-1", name => "I" });
+
+    my ($first, $again) = map { $send->("one", @items) } 1, 2;
+    status_is($first, 200, "it is done");
+    is(scalar @{$first->data->{created}}, 2, "two are made");
+    is($again->body, $first->body, "the first answer again, errors included");
+    is($again->header("Idempotent-Replayed"), "true", "it says so");
+    is($total->(), 2, "nothing is made twice");
+    error_is($send->("one", @items[0, 1]), 422, "validation_error",
+        "other companies", ["Idempotency-Key"]);
+    is($total->(), 2, "and nothing is done");
+    status_is($send->("two", $items[0]), 200, "another key");
+    is($total->(), 3, "is another request");
+};
+
 subtest "20.3 upserts of the same companies at once" => sub {
     my $w = workspace($httpd);
     my @done = in_processes(16, sub {

@@ -258,8 +258,17 @@ subtest "20.1 an address is suppressed once, however it is written" => sub {
         422, "validation_error", "another body", ["Idempotency-Key"]);
     error_is($c->delete($path, headers => { "If-Match" => '"x"' }), 412,
         "precondition_failed", "If-Match");
-    status_is($c->delete($path), 204, "it is lifted");
-    error_is($c->delete($path), 404, "not_found", "once");
+    for my $again (0, 1) {
+        my $r = $c->delete($path, headers => { "Idempotency-Key" => "lift" });
+        status_is($r, 204, $again ? "13.1 and a key remembers it"
+            : "it is lifted");
+        is($r->header("Idempotent-Replayed"), $again ? "true" : undef, "once");
+    }
+    error_is($c->delete($path), 404, "not_found", "without the key");
+    my $none = "/api/v1/suppressions/" . $two[0]->data->{id};
+    error_is($c->delete($none, headers => { "Idempotency-Key" => "lift" }), 422,
+        "validation_error", "another one with this key", ["Idempotency-Key"]);
+    status_is($c->get($none), 200, "it stays");
     status_is($c->post("/api/v1/suppressions", { email => "ann\@x.org" }), 201,
         "and may be suppressed anew");
 };

@@ -40,8 +40,10 @@ for my $path (sort keys %$paths) {
     push @queries, map { "page_size=7&page=$_" } 1, 2, 3, 9 if $takes{page};
     push @queries, "search=e" if $takes{search};
     push @queries, "page_size=7&cursor=*" if $takes{cursor} && $takes{page};
-    push @queries, map { "sort_by=$_" } @{$takes{sort_by}{enum} || []};
-    push @queries, map { "sort_order=$_" } @{$takes{sort_order}{enum} || []};
+    for my $name (sort keys %takes) {       # sort, order, role, status ...
+        push @queries, map { "$name=$_" } grep { defined }
+            @{$takes{$name}{enum} || []};
+    }
     push @queries, "bot_id=" . $w->agent if $takes{bot_id};
     push @queries, map { "$_=true" } grep { ref $takes{$_}{type} }
         sort keys %takes;
@@ -58,6 +60,10 @@ for my $path (@reads) {
 cmp_ok(scalar keys %answer, ">=", 100, scalar(keys %answer) . " paths are read");
 cmp_ok(scalar(grep { /"data":\[\{/ } values %answer), ">=", 50,
     "most are lists that are not empty");
+for my $name (qw(sort order activity_type)) {
+    cmp_ok(scalar(grep { /[?&]$name=/ } keys %answer), ">=", 2,
+        "some by $name");
+}
 is_deeply([grep { $c->get($_)->body ne $answer{$_} } sort keys %answer], [],
     "and answered the same again");
 # without a database
