@@ -45,9 +45,11 @@ $w->import_objects([
     (map { { object => "submission", form_id => some(@forms),
         contact_id => some(undef, @contacts), submitted_at => day(),
         is_internal => some(true, false, false) } } 1 .. 40)]);
-$w->import_objects([map { { object => "suppression", $_ % 2
-    ? (email => "s$_\@x.org") : (phone_number => "+49301000$_"),
-    created_at => day(), updated_at => day() } } 10 .. 29]);
+my @stopped = map { "s$_\@x.org" } 10 .. 19;
+my @stopped_phones = map { "+49301000$_" } 10 .. 19;
+$w->import_objects([map { { object => "suppression", @$_,
+    created_at => day(), updated_at => day() } } (map { [email => $_] } @stopped),
+    map { [phone_number => $_] } @stopped_phones]);
 my @enrolled = map { $c->post("/api/v1/sequences/start", {
     template_id => $templates[$_ % 3], bot_id => $w->agent, contact => {
         emails => ["e" . $_ % 4 . "\@x.org"] } })->data } 1 .. 12;
@@ -94,7 +96,8 @@ my @lists = (
             template_id => [sub { $_[0]{sequence}{template_id} }, "is",
                 @templates[0 .. 3]] } },
     { path => "suppressions", count => 20, sorts => \%by_both,
-        filters => { %created, %updated } },
+        filters => { %created, %updated, email => ["email", "is", @stopped],
+            phone_number => ["phone_number", "is", @stopped_phones] } },
     { path => "sequences/templates", count => 9, sorts => \%by_both,
         filters => { %created, %updated,
             bot_id => ["bot_id", "is", $w->agent] } },
@@ -235,6 +238,20 @@ subtest "20.1 an address is suppressed once, however it is written" => sub {
     is($c->post("/api/v1/suppressions", { phone_number => "+49307788" })
         ->data->{id}, $phone->data->{id}, "17.1 in another spelling");
     is(total_of($c, "/suppressions"), $there + 2, "there are two more");
+    for my $case ([email => "aNN\@x.org", $r], [phone_number => "+49307788",
+            $phone], [phone_number => " 49 (0)30/7788", $phone],
+            [email => "n\@x.org"], [phone_number => "7788"],
+            [email => "+49307788"]) {
+        my ($name, $value, $of) = @$case;
+        my $found = $c->get("/api/v1/suppressions", query => {
+            $name => $value });
+        is_deeply($found->status == 200 && $found->ids,
+            [$of ? $of->data->{id} : ()], "it is found by $name=$value");
+    }
+    error_is($c->get("/api/v1/suppressions", query => { $_->[0] => $_->[1] }),
+        422, "validation_error", "6.3 $_->[0]: a text that is too long",
+        [$_->[0]]) for [email => "x" x 250 . "\@x.org"],
+        [phone_number => "1" x 101];
     my ($one, $other) = map { $c->post("/api/v1/suppressions",
         { email => "i\@$_" })->data->{id} } "B\x{dc}CHER.example",
         "xn--bcher-kva.example";

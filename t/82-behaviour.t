@@ -81,7 +81,8 @@ sub tried {
     return split /\|/, $1 if ($schema->{pattern} // "") =~ /^\^\(\?:([^)]*)/;
     return join ",", map { $_->{id} } @rows[0, 2] if $name eq "ids";
     return distinct(map { my $row = $_; map { $_->{$addresses{$name}[1]} }
-        @{$row->{$addresses{$name}[0]}} } @rows) if $addresses{$name};
+        @{$row->{$addresses{$name}[0]}} } @rows)
+        if $addresses{$name} && $rows[0]{$addresses{$name}[0]};
     return $schema->{default} ? "end" : "*" if $name eq "cursor";
     return 2 if $schema->{type} eq "integer";
     my @own = distinct(map { $_->{field_of($name, $_)} } @rows);
@@ -114,7 +115,7 @@ sub having {
 
     return [grep { index($value, $_->{id}) >= 0 } @rows] if $name eq "ids";
     return [grep { grep { lc $_->{email} eq lc $value } @{$_->{emails}} }
-        @rows] if $name eq "email";
+        @rows] if $name eq "email" && $rows[0]{emails};
     return undef if !@rows || !exists $rows[0]{$field};
     return [grep { my $has = $_->{$field};
         $name =~ /_after$/ ? defined $has && $has ge $value

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* contact.c: contacts (specification: Contact; contract 9, 10) */
-#include <string.h>
-
-#include "apr_strings.h"
-
 #include "crm_filters.h"
 #include "crm_party.h"
 #include "crm_resources.h"
 #include "crm_sql.h"
-#include "crm_text.h"
 #include "crm_type_address.h"
 #include "crm_type_list.h"
 
@@ -84,55 +79,6 @@ static const crm_field_t fields[] = {
 
 /* ---- filters ------------------------------------------------------------- */
 
-#define EMAIL_MAX 254           /* contract 6.3 */
-
-static const char *email_parse_query(const char **bind_p,
-                                     const crm_field_t *field,
-                                     const char *text, apr_pool_t *pool)
-{
-    return crm_text_length(text, strlen(text)) > EMAIL_MAX
-           ? "must have at most 254 characters"
-           : crm_type_email.parse_query(bind_p, field, text, pool);
-}
-
-static void email_schema(crm_buf_t *buf, const crm_field_t *field,
-                         crm_side_t side)
-{
-    crm_type_email.schema(buf, field, side);
-}
-
-static const crm_type_t type_email = {
-    .name = "email", .cast = "text", .parse_query = email_parse_query,
-    .schema = email_schema,
-};
-
-/* A '+' that arrived as a space is repaired. */
-static const char *phone_parse_query(const char **bind_p,
-                                     const crm_field_t *field,
-                                     const char *text, apr_pool_t *pool)
-{
-    apr_size_t len = strlen(text);
-
-    if (len > field->max) {
-        return "must have at most 100 characters";
-    }
-    *bind_p = *text == ' ' ? apr_pstrcat(pool, "+", text + 1, NULL) : text;
-    return NULL;
-}
-
-static void phone_schema(crm_buf_t *buf, const crm_field_t *field,
-                         crm_side_t side)
-{
-    (void)side;
-    crm_buf_printf(buf, "\"type\":\"string\",\"minLength\":1,"
-                   "\"maxLength\":%d", (int)field->max);
-}
-
-static const crm_type_t type_phone = {
-    .name = "phone", .cast = "text", .parse_query = phone_parse_query,
-    .schema = phone_schema,
-};
-
 static const crm_filter_t list_filters[] = {
     {.field = {.name = "search", .example = "ada",
                .type = &crm_type_text, .max = 200,
@@ -164,13 +110,13 @@ static const crm_filter_t list_filters[] = {
      .by = CRM_BY_VALUE,
      .sql = "t.contact_type = ?"},
     {.field = {.name = "email", .example = "ada@example.com",
-               .type = &type_email,
+               .type = &crm_type_email_asked,
                .doc = "contacts that have this address, without case, whether"
                       " it is the primary one or not"},
      .by = CRM_BY_ADDRESS, .by_key = 1, .sql = "?", .column = "email_key",
      .keys = "crmapi.email_keys(e.emails)"},
     {.field = {.name = "phone", .example = "+4930901820",
-               .type = &type_phone, .max = 100,
+               .type = &crm_type_phone_asked, .max = 100,
                .doc = "contacts that have this number, in any spelling that"
                       " has the same E.164 form; without + only the same"
                       " text"},

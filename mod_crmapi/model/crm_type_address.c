@@ -280,3 +280,52 @@ const crm_type_t crm_type_phones = {
     .parse = addresses_parse, .write = crm_buf_json_compact,
     .schema = addresses_schema,
 };
+
+/* ---- an address that a filter asks for ------------------------------------ */
+
+#define EMAIL_MAX 254           /* contract 6.3 */
+
+static const char *email_asked(const char **bind_p, const crm_field_t *field,
+                               const char *text, apr_pool_t *pool)
+{
+    return crm_text_length(text, strlen(text)) > EMAIL_MAX
+           ? "must have at most 254 characters"
+           : crm_type_email.parse_query(bind_p, field, text, pool);
+}
+
+static void email_schema(crm_buf_t *buf, const crm_field_t *field,
+                         crm_side_t side)
+{
+    crm_type_email.schema(buf, field, side);
+}
+
+const crm_type_t crm_type_email_asked = {
+    .name = "email", .cast = "text", .parse_query = email_asked,
+    .schema = email_schema,
+};
+
+/* A '+' that arrived as a space is repaired. */
+static const char *phone_asked(const char **bind_p, const crm_field_t *field,
+                               const char *text, apr_pool_t *pool)
+{
+    apr_size_t len = strlen(text);
+
+    if (len > field->max) {
+        return "must have at most 100 characters";
+    }
+    *bind_p = *text == ' ' ? apr_pstrcat(pool, "+", text + 1, NULL) : text;
+    return NULL;
+}
+
+static void phone_schema(crm_buf_t *buf, const crm_field_t *field,
+                         crm_side_t side)
+{
+    (void)side;
+    crm_buf_printf(buf, "\"type\":\"string\",\"minLength\":1,"
+                   "\"maxLength\":%d", (int)field->max);
+}
+
+const crm_type_t crm_type_phone_asked = {
+    .name = "phone", .cast = "text", .parse_query = phone_asked,
+    .schema = phone_schema,
+};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_type_address.h: types of lists of e-mails and of phone numbers */
+/* crm_type_address.h: types of lists of e-mails and of phone numbers, and of
+ * filters by one of them */
 #ifndef CRM_TYPE_ADDRESS_H
 #define CRM_TYPE_ADDRESS_H
 
@@ -7,6 +8,11 @@
 
 extern const crm_type_t crm_type_emails;    /* contract 9.2 */
 extern const crm_type_t crm_type_phones;    /* contract 9.2 */
+
+/* What a filter asks for: a bind of the first is an address in its canonical form
+ * (contract 17.2), of the second a number as it was sent, for crmapi.phone_key(). */
+extern const crm_type_t crm_type_email_asked;
+extern const crm_type_t crm_type_phone_asked;
 
 /* Set *MERGED_P to the e-mail or phone list HAVE followed by those entries of
  * MORE that it lacks, with HAVE's primary entry (contract 10.3). All are binds

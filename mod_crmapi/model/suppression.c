@@ -5,6 +5,7 @@
 #include "crm_filters.h"
 #include "crm_resources.h"
 #include "crm_text.h"
+#include "crm_type_address.h"
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},
@@ -42,6 +43,17 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
 }
 
 static const crm_filter_t list_filters[] = {
+    {.field = {.name = "email", .example = "mallory@example.org",
+               .type = &crm_type_email_asked,
+               .doc = "whether this address is suppressed, without case"},
+     .by = CRM_BY_VALUE,
+     .sql = "(t.kind, t.address) = ('email', ?)"},
+    {.field = {.name = "phone_number", .example = "+4930901820",
+               .type = &crm_type_phone_asked, .max = 100,
+               .doc = "whether this number is, in any spelling that has the"
+                      " same E.164 form"},
+     .by = CRM_BY_VALUE,
+     .sql = "(t.kind, t.address) = ('phone', crmapi.phone_key(?))"},
     CRM_FILTER_CREATED("t.created_at"),
     CRM_FILTER_UPDATED,
     {.field = {.name = NULL}}

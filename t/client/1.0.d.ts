@@ -9275,6 +9275,16 @@ export interface operations {
         parameters: {
             query?: {
                 /**
+                 * @description whether this address is suppressed, without case
+                 * @example mallory@example.org
+                 */
+                email?: string;
+                /**
+                 * @description whether this number is, in any spelling that has the same E.164 form
+                 * @example +4930901820
+                 */
+                phone_number?: string;
+                /**
                  * @description inclusive
                  * @example 2026-01-01T00:00:00Z
                  */
@@ -9443,6 +9453,16 @@ export interface operations {
     headListSuppressions: {
         parameters: {
             query?: {
+                /**
+                 * @description whether this address is suppressed, without case
+                 * @example mallory@example.org
+                 */
+                email?: string;
+                /**
+                 * @description whether this number is, in any spelling that has the same E.164 form
+                 * @example +4930901820
+                 */
+                phone_number?: string;
                 /**
                  * @description inclusive
                  * @example 2026-01-01T00:00:00Z

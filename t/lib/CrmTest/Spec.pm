@@ -362,8 +362,8 @@ our %PARAMETERS = (
     "GET /conversations/{id}/messages/{message_id}" => [],
     "GET /conversations/{id}/messages/{message_id}/original" => [],
     "GET /attachments/{id}" => [],
-    "GET /suppressions" => [qw(created_after created_before updated_after
-        updated_before sort order page page_size)],
+    "GET /suppressions" => [qw(email phone_number created_after created_before
+        updated_after updated_before sort order page page_size)],
     "POST /suppressions" => [],
     "GET /suppressions/{id}" => [],
     "DELETE /suppressions/{id}" => [],
