@@ -8,12 +8,16 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Generated;
+use CrmTest::Process qw(python_with);
 use File::Copy qw(copy);
 use File::Temp qw(tempdir);
 
 my $bin = "$ENV{CRM_SRCDIR}/_build/python-npm/node_modules/.bin";
 plan(skip_all => "no openapi-generator: build/setup --tests installs it")
     unless -x "$bin/openapi-generator";
+my $python = python_with(qw(certifi dateutil six urllib3));
+plan(skip_all => "no python3-urllib3 and its kin: build/setup --tests installs"
+    . " them") unless $python;
 my $dir = tempdir(CLEANUP => 1);
 my $httpd = httpd(database => database(),     # a slow machine polls for long
     conf => "CrmApiReadLimit 10000\nCrmApiWriteLimit 10000\n");
@@ -29,7 +33,7 @@ like(read_file("$CrmTest::TOP/build/setup"), qr/-cli\@\Q$version\E\)/,
 # Run the Python PROGRAM with the client.
 sub python {
     my ($program) = @_;
-    return run_program(command => ["python3", "-W", "error::SyntaxWarning",
+    return run_program(command => [$python, "-W", "error::SyntaxWarning",
         $program], chdir => $dir, seconds => 300,
         env => { %settings, PYTHONPATH => "$dir/client" });
 }

@@ -9,7 +9,7 @@ use POSIX qw(:sys_wait_h);
 use Time::HiRes qw(sleep time);
 
 our @EXPORT_OK = qw(unprivileged demoted spawn end_process run_program
-    wait_for read_file write_file busy);
+    wait_for read_file write_file busy python_with);
 
 # Return the name of the user that servers run as when the tests run as root,
 # or undef when they do not.
@@ -157,6 +157,14 @@ sub wait_for {
         $nap *= 1.5 if $nap < 0.1;
     }
     return $value;
+}
+
+# Return a Python that has MODULES, or undef: packages of Debian are for its own.
+sub python_with {
+    my $import = join ", ", @_;
+    my ($python) = grep { -x && !system("$_ -c 'import $import' 2>/dev/null") }
+        "/usr/bin/python3", map { "$_/python3" } split /:/, $ENV{PATH};
+    return $python;
 }
 
 # Return the bytes of the file PATH. It must exist, unless there is a DEFAULT to

@@ -5,14 +5,10 @@ package CrmTest::Smtpd;
 use strict;
 use warnings;
 use File::Temp qw(tempdir);
-use CrmTest::Process qw(end_process read_file);
+use CrmTest::Process qw(end_process python_with read_file);
 
 # A Python that has aiosmtpd, or undef.
-sub python {
-    my ($python) = grep { -x && !system("$_ -c 'import aiosmtpd' 2>/dev/null") }
-        "/usr/bin/python3", map { "$_/python3" } split /:/, $ENV{PATH};
-    return $python;
-}
+sub python { python_with("aiosmtpd") }
 
 # Start one that wants USER and PASSWORD, if given, with the certificate (and
 # key) of a file. It may be given first: {port, before => what to put before the

@@ -9,19 +9,15 @@ use strict;
 use warnings;
 use Exporter qw(import);
 use JSON::PP ();
-use List::Util qw(first);
 use CrmTest;
-use CrmTest::Process qw(run_program);
+use CrmTest::Process qw(python_with run_program);
 
 our @EXPORT = qw(parser judge_statements judge_functions);
 
 my $json = JSON::PP->new->utf8->canonical;
 
 # A Python that has the parser, or undef: build/setup --tests installs it.
-sub parser {
-    return first { -x && !system("$_ -c 'import pglast' 2>/dev/null") }
-        "/usr/bin/python3", map { "$_/python3" } split /:/, $ENV{PATH};
-}
+sub parser { python_with("pglast") }
 
 # What statements.py is given of DATABASE. A function is told its workspace by
 # an argument of that name, or by a row. It goes over workspaces if it is not,
