@@ -35,8 +35,10 @@ typedef struct walk_t {
     crm_buf_t text;
     crm_buf_t display;          /* crm_mail_t.display */
     int shows_html;             /* there is HTML in it */
-    const char *other;          /* first attached text, used if there is no
-                                   other text */
+    const char *other;          /* bytes of the first attached text, used if
+                                   there is no other text */
+    apr_size_t other_len;
+    const char *other_charset;  /* or NULL */
     apr_size_t html;            /* bytes of HTML that were read */
     int enclosed;               /* number of signed messages that were read */
     apr_pool_t *pool;
@@ -246,9 +248,11 @@ static void attach_part(walk_t *walk, GMimePart *part)
 
     if (!walk->other && is_type(GMIME_OBJECT(part), "text", "*")
         && !is_type(GMIME_OBJECT(part), "text", "rfc822-headers")) {
-        walk->other = crm_mail_source(walk->mail, CRM_MAIL_CUT_TEXT, bytes,
-                                      len, parameter(GMIME_OBJECT(part),
-                                                "charset"), walk->pool);
+        const char *charset = parameter(GMIME_OBJECT(part), "charset");
+
+        walk->other = bytes;
+        walk->other_len = len;
+        walk->other_charset = apr_pstrdup(walk->pool, charset);
     }
     if (is_listed(walk)) {
         add_attachment(walk, GMIME_OBJECT(part),
@@ -340,8 +344,8 @@ static GMimePart *find_text(walk_t *walk, GMimeObject *object,
 }
 
 /* Of alternatives (RFC 2046, 5.1.4) use the plain text, else the HTML; show the
- * HTML, if there is any. Other
- * parts are attachments, unless they are another form of the text. */
+ * HTML, if there is any. Other parts are attachments, unless they are another
+ * form of the text. */
 static void walk_alternative(walk_t *walk, GMimeMultipart *multipart,
                              int text)
 {
@@ -459,7 +463,8 @@ void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
     crm_buf_putc(&walk.text, '\0');
     text = walk.text.data;
     if (!crm_text_shows(text) && walk.other) {
-        text = walk.other;
+        text = crm_mail_source(mail, CRM_MAIL_CUT_TEXT, walk.other,
+                               walk.other_len, walk.other_charset, pool);
     }
     if (!crm_text_shows(text)) {
         text = stray_text(mail, mime, pool);

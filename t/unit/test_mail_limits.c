@@ -393,6 +393,31 @@ START_TEST(a_mib_of_a_text_is_read)
 }
 END_TEST
 
+START_TEST(an_attached_text_is_no_text_that_is_cut)
+{
+    static const char *const before[] = {"--b\n\nhere\n", ""};
+    static const char *const after[] = {"", "--b\n\nhere\n"};
+    crm_mail_t mail;
+
+    for (size_t i = 0; i < CRM_NELTS(before); i++) {
+        crm_buf_t *buf = begin("Content-Type: multipart/mixed; boundary=b\n\n");
+
+        crm_buf_puts(buf, before[i]);
+        crm_buf_puts(buf, "--b\nContent-Type: text/csv\n"
+                     "Content-Disposition: attachment\n\n");
+        for (int line = 0; line < 300000; line++) {
+            crm_buf_puts(buf, "a,b,c,d,e\n");
+        }
+        crm_buf_puts(buf, after[i]);
+        crm_buf_puts(buf, "--b--\n");
+        read_buf(&mail, buf);
+        ck_assert_str_eq(mail.text, "here");
+        ck_assert_uint_eq(mail.attachments->nelts, 1);
+        check_truncated(&mail, NULL);
+    }
+}
+END_TEST
+
 START_TEST(hostile_mails_take_time_by_their_size)
 {
     crm_buf_t *buf = begin(hostile[_i].before);
@@ -429,6 +454,7 @@ int main(void)
     tcase_add_loop_test(limits, tags_are_what_browsers_take_for_tags, 0,
                         COUNT(tags));
     tcase_add_test(limits, a_mib_of_a_text_is_read);
+    tcase_add_test(limits, an_attached_text_is_no_text_that_is_cut);
     tcase_add_loop_test(limits, hostile_mails_take_time_by_their_size, 0,
                         COUNT(hostile));
     suite_add_tcase(suite, limits);
