@@ -298,6 +298,13 @@ subtest "5.3 media types" => sub {
             headers => { "Content-Type" => $type }), 415,
             "unsupported_media_type", "5.3 refused: $type");
     }
+    my $r = $c->request("PATCH", "/api/v1/contacts/" . uuid(), body => $body,
+        headers => { "Content-Type" => "application/json-patch+json" });
+    error_is($r, 415, "unsupported_media_type", "5.3 a PATCH of another kind");
+    is($r->header("Accept-Patch"),
+        "application/json, application/merge-patch+json",
+        "what it may be (RFC 5789)");
+    like($r->message, qr/merge-patch\+json/, "which the error says, too");
     status_is($c->get("/api/v1/agents", headers => { "Content-Type" =>
         "text/plain" }), 200, "a GET has no body, so no type of it");
     status_is($c->get("/api/v1/agents", headers => { Accept => "text/html" }),

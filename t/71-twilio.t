@@ -366,8 +366,10 @@ subtest "requests" => sub {
     error_is($httpd->client->get("$BASE/$_"), 405, "method_not_allowed", "GET")
         for qw(sms status voice);
     error_is($httpd->client->get("$BASE/"), 404, "not_found", "no webhook");
-    error_is($post->("application/json", "{}"), 415, "unsupported_media_type",
+    my $json = $post->("application/json", "{}");
+    error_is($json, 415, "unsupported_media_type",
         "JSON");
+    like($json->message, qr/x-www-form-urlencoded/, "which says what it may be");
     error_is($post->("application/x-www-form-urlencoded", $_), 400,
         "bad_request", "malformed: " . s/\0/NUL/r)
         for "a=%", "a%00=b", "a=%ff", "a=b\0c";

@@ -25,7 +25,8 @@ static const crm_code_info_t code_infos[CRM_E_COUNT] = {
                                  "The request body is too large"},
     [CRM_E_URI_TOO_LONG] = {414, "uri_too_long", "The URL is too long"},
     [CRM_E_UNSUPPORTED_MEDIA_TYPE] = {415, "unsupported_media_type",
-                                      "The body must be application/json"},
+                                      "The body must be application/json"
+                                      " in UTF-8"},
     [CRM_E_RANGE] = {416, "bad_request", "There is nothing in this range"},
     [CRM_E_VALIDATION] = {422, "validation_error", "Validation failed"},
     [CRM_E_HEADER_TOO_LARGE] = {431, "bad_request",

@@ -254,7 +254,9 @@ crm_error_t *crm_form_parse(apr_array_header_t **fields_p, const char *body,
                                    sizeof(crm_query_param_t));
         return read_parts(*fields_p, span, content_type, max, result_pool);
     }
-    return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL, result_pool);
+    return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, "The body must be"
+                            " application/x-www-form-urlencoded or"
+                            " multipart/form-data", result_pool);
 }
 
 static int by_name(const void *a, const void *b)

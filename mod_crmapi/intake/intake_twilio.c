@@ -134,7 +134,8 @@ static crm_error_t *read_params(crm_twilio_hook_t *hook)
 
     if (!crm_form_is_type(crm_request_header(call->request, "Content-Type"),
                           "application/x-www-form-urlencoded")) {
-        return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
+        return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, "The body must be"
+                                " application/x-www-form-urlencoded",
                                 call->pool);
     }
     CRM_ERR(crm_call_body(&body, &len, call));

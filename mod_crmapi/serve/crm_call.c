@@ -425,14 +425,28 @@ int crm_call_is_json(const crm_call_t *call)
            || crm_call_merges(call);
 }
 
+/* Return the error that the body of CALL is of no type that it may have. To a
+ * PATCH, say which these are (RFC 5789, 2.2). */
+static crm_error_t *refuse_type(const crm_call_t *call)
+{
+    const char *message = NULL;
+
+    if (!strcmp(call->request->method, "PATCH")) {
+        message = "The body must be application/json or"
+            " application/merge-patch+json, in UTF-8";
+        apr_table_setn(call->response->headers, "Accept-Patch",
+                       "application/json, application/merge-patch+json");
+    }
+    return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, message, call->pool);
+}
+
 crm_error_t *crm_call_json(json_object **value_p, crm_call_t *call)
 {
     const char *data;
     apr_size_t len;
 
     if (!crm_call_is_json(call)) {
-        return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, NULL,
-                                call->pool);
+        return refuse_type(call);
     }
     CRM_ERR(crm_call_body(&data, &len, call));
     if (call->body_checked) {
