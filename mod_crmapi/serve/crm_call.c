@@ -412,9 +412,14 @@ crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,
     return NULL;
 }
 
+static int is_patch(const crm_call_t *call)
+{
+    return !strcmp(call->request->method, "PATCH");
+}
+
 int crm_call_merges(const crm_call_t *call)
 {
-    return !strcmp(call->request->method, "PATCH")
+    return is_patch(call)
            && crm_json_is_patch(crm_request_header(call->request,
                                                    "Content-Type"));
 }
@@ -431,7 +436,7 @@ static crm_error_t *refuse_type(const crm_call_t *call)
 {
     const char *message = NULL;
 
-    if (!strcmp(call->request->method, "PATCH")) {
+    if (is_patch(call)) {
         message = "The body must be application/json or"
             " application/merge-patch+json, in UTF-8";
         apr_table_setn(call->response->headers, "Accept-Patch",

@@ -64,23 +64,24 @@ sub settings {
         CRMAPI_TEMPLATE => $self->{template}, no_proxy => "*");
 }
 
-# The operations that nobody has used with success so far. A line of the log may
-# come after the response.
+# The operations that nobody has used with success so far, and those that were used
+# and are not in the document. A line of the log may come after the response.
 sub unused {
     my ($self) = @_;
     my $paths = $self->document->json->{paths};
     my @wanted = map { my $path = $_; map { uc($_) . " $path" }
         grep { $_ ne "head" } sort keys %{$paths->{$path}} } sort keys %$paths;
-    my @unused;
+    my (@unused, %used);
 
     wait_for(sub {
-        my %used = map { m{" 2\d\d .* (\w+) (/\S+) \S+$}
+        %used = map { m{" 2\d\d .* (\w+) (/\S+) \S+$}
             ? ("$1 /api/v1$2" => 1) : () } split /\n/,
             $self->{httpd}->access_log;
         @unused = grep { !$used{$_} } @wanted;
         return !@unused;
     }, 20);
-    return @unused;
+    delete @used{@wanted};
+    return (@unused, map { "not in the document: $_" } sort keys %used);
 }
 
 1;
