@@ -67,9 +67,12 @@ sub all_is_well {
     ok(wait_for(sub { metric("ConnectionsUsed") == 0 }, 20),
         "$name: no connection is kept")
         or diag(metric("ConnectionsUsed"), " are");
-    is(sql($database, "SELECT count(*) FROM pg_stat_activity WHERE datname ="
-        . " current_database() AND usename = 'crmapi_site'"
-        . " AND state <> 'idle'"), 0, "$name: no session is amid anything");
+    # the keys' last use is written now and then
+    my $busy = "FROM pg_stat_activity WHERE datname = current_database()"
+        . " AND usename = 'crmapi_site' AND state <> 'idle'";
+    ok(wait_for(sub { !sql($database, "SELECT count(*) $busy") }, 20),
+        "$name: no session stays amid anything")
+        or diag(map { "$_->[0]\n" } sql($database, "SELECT query $busy"));
     my $let_go = postgres()->hold($database, "LOCK TABLE crmapi.company");
     my $h = connection();
     my @streams = map { $h->begin("GET", "/api/v1/companies", end => 1) }
@@ -218,9 +221,10 @@ subtest "RST_STREAM while a large answer goes out" => sub {
 
 subtest "RST_STREAM at once, again and again" => sub {
     my $given_up = 0;
-    for my $round (1 .. 5) {
+    for my $round (1 .. 20) {
+        last if $given_up >= 300;
         my $h = connection();
-        # the server may have enough of it, and say so
+        # the server may have enough of it, say so and close the connection
         eval {
             for my $n (1 .. 60) {
                 $h->reset($h->begin("GET", "/api/v1/agents", end => 1));

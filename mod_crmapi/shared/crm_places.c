@@ -19,33 +19,21 @@ static apr_uint64_t hash_of(const char *name)
     return hash;
 }
 
-/* Members of a place that others read while its owner changes them. */
-#define LOAD(member) __atomic_load_n(&(member), __ATOMIC_RELAXED)
+/* Members of a place that others read while its owner changes them. OWNER is
+ * the last that is stored: who sees it sees the others. */
+#define LOAD(member) __atomic_load_n(&(member), __ATOMIC_SEQ_CST)
 #define STORE(member, value) \
-    __atomic_store_n(&(member), (value), __ATOMIC_RELAXED)
+    __atomic_store_n(&(member), (value), __ATOMIC_SEQ_CST)
 
-static int is_used(const crm_place_t *place)
+/* Take PLACE until UNTIL if it is free or its process was killed. Return whether
+ * this succeeded: of two that saw the same time, one succeeds. */
+static int take(crm_place_t *place, apr_time_t until)
 {
-    return __atomic_load_n(&place->used, __ATOMIC_SEQ_CST) != 0;
-}
+    apr_time_t last = LOAD(place->until);
 
-/* Change PLACE's USED from FROM to 2: this thread is taking it. Return whether
- * this succeeded. */
-static int change(crm_place_t *place, apr_uint32_t from)
-{
-    return __atomic_compare_exchange_n(&place->used, &from, 2, 0,
-                                       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-}
-
-/* Take PLACE if it is free or its process was killed. Return whether this
- * succeeded. */
-static int take(crm_place_t *place)
-{
-    if (is_used(place)) {
-        return apr_time_now() >= LOAD(place->until) + STALE
-               && change(place, 1);
-    }
-    return change(place, 0);
+    return (!last || apr_time_now() >= last + STALE)
+           && __atomic_compare_exchange_n(&place->until, &last, until, 0,
+                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
 /* Return whether OWNER waits in another place than PLACE. */
@@ -57,7 +45,7 @@ static int waits_elsewhere(const crm_places_t *places, apr_uint64_t owner,
     for (int i = 0; i < CRM_PLACES_MAX; i++) {
         const crm_place_t *other = &places->places[i];
 
-        if (other != place && is_used(other) && LOAD(other->owner) == owner
+        if (other != place && LOAD(other->owner) == owner
             && now < LOAD(other->until) + STALE) {
             return 1;
         }
@@ -77,7 +65,7 @@ static int is_greedy(const crm_places_t *places,
     for (int i = 0; i < CRM_PLACES_MAX; i++) {
         const crm_place_t *other = &places->places[i];
 
-        if (is_used(other) && LOAD(other->process) == process) {
+        if (LOAD(other->owner) && LOAD(other->process) == process) {
             all++;
             for (int j = 0; j < CRM_PLACES_NETS; j++) {
                 of[j] += LOAD(other->nets[j]) == place->nets[j];
@@ -93,16 +81,13 @@ static int is_greedy(const crm_places_t *places,
 }
 
 /* Fill PLACE, which was taken, for CLIENT. */
-static void fill(crm_place_t *place, const crm_places_client_t *client,
-                 apr_time_t until)
+static void fill(crm_place_t *place, const crm_places_client_t *client)
 {
     STORE(place->process, (apr_uint32_t)getpid());
-    STORE(place->owner, hash_of(client->owner));
-    STORE(place->until, until);
     for (int i = 0; i < CRM_PLACES_NETS; i++) {
         STORE(place->nets[i], client->nets[i] ? hash_of(client->nets[i]) : 0);
     }
-    __atomic_store_n(&place->used, 1, __ATOMIC_SEQ_CST);
+    STORE(place->owner, hash_of(client->owner));
 }
 
 crm_place_t *crm_places_enter(crm_places_t *places,
@@ -116,12 +101,12 @@ crm_place_t *crm_places_enter(crm_places_t *places,
         return NULL;
     }
     for (int i = 0; i < CRM_PLACES_MAX && !place; i++) {
-        place = take(&places->places[i]) ? &places->places[i] : NULL;
+        place = take(&places->places[i], until) ? &places->places[i] : NULL;
     }
     if (!place) {
         return NULL;
     }
-    fill(place, client, until);
+    fill(place, client);
     if (waits_elsewhere(places, owner, place)
         || is_greedy(places, client, place)) {
         crm_places_leave(place);
@@ -133,5 +118,5 @@ crm_place_t *crm_places_enter(crm_places_t *places,
 void crm_places_leave(crm_place_t *place)
 {
     STORE(place->owner, 0);
-    __atomic_store_n(&place->used, 0, __ATOMIC_SEQ_CST);
+    STORE(place->until, 0);
 }

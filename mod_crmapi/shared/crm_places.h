@@ -10,11 +10,11 @@
 
 /* The place of a request that waits. */
 typedef struct crm_place_t {
-    apr_uint32_t used;          /* 0: this place is free */
-    apr_uint32_t process;       /* the request's process id */
-    apr_uint64_t owner;         /* hash of the owner's name */
+    apr_time_t until;           /* the latest time at which it stops waiting;
+                                   0: this place is free */
+    apr_uint64_t owner;         /* hash of the owner's name; 0: not known yet */
     apr_uint64_t nets[CRM_PLACES_NETS]; /* of the client's networks; 0: none */
-    apr_time_t until;           /* the latest time at which it stops waiting */
+    apr_uint32_t process;       /* the request's process id */
 } crm_place_t;
 
 /* Places, in shared memory of all processes of the host, initially zero. Any
