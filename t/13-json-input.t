@@ -338,6 +338,41 @@ subtest "6.2 unknown fields are a 422 that names them" => sub {
     }
 };
 
+subtest "6.2 an operation without fields takes none" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my %form = ("Content-Type" => "application/x-www-form-urlencoded");
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "Welcome", bot_id => $w->agent, allowed_channels => ["email"],
+        steps => [{ channel => "email", email_subject => "Hello",
+            email_body => "Dear you" }] }]);
+    my $enrollment = $c->post("/api/v1/sequences/start", {
+        template_id => $template, contact => { emails => ["p\@x.org"] },
+        })->data->{enrollment_id};
+    for (["stop", "/api/v1/sequences/enrollments/$enrollment/stop", 200],
+            ["erase", "/api/v1/contacts/" . contact($w) . "/erase", 202]) {
+        my ($name, $path, $done) = @$_;
+        for my $more ({}, { "Idempotency-Key" => $name }) {
+            my $refused = sub {
+                my ($body, $headers, @error) = @_;
+                error_is($c->request("POST", $path, body => $body,
+                    headers => { %$headers, %$more }), @error[0, 1],
+                    "$name: $body", @error[2 .. $#error]);
+            };
+            $refused->('{"reason":"moved","by":1}', {}, 422,
+                "validation_error", ["by", "reason"]);
+            $refused->("[]", {}, 422, "validation_error", [""]);
+            $refused->("{", {}, 400, "bad_request");
+            $refused->("reason=moved", \%form, 415, "unsupported_media_type");
+        }
+        status_is($c->request("POST", $path, body => "{}"), $done,
+            "$name: an empty object");
+    }
+    my $id = contact($w);
+    status_is($c->request("POST", "/api/v1/contacts/$id/erase", body => "",
+        headers => \%form), 202, "as curl -d '' sends it");
+};
+
 subtest "6.2 Prefer: handling=lenient ignores unknown fields" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;

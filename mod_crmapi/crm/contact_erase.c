@@ -3,7 +3,6 @@
 #include "crm_json.h"
 #include "crm_op_apply.h"
 #include "crm_operations.h"
-#include "crm_params.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
 
@@ -42,5 +41,5 @@ static const crm_apply_t apply = {add_call, check_outcome, write_status};
 
 crm_error_t *crm_contact_erase(crm_call_t *call)
 {
-    return crm_op_apply(call, &apply, NULL, crm_rest_params(call));
+    return crm_op_apply(call, &apply, NULL, crm_rest_no_body(call));
 }

@@ -19,12 +19,7 @@ static void read_from(const char **from_p, crm_input_t *input,
 {
     json_object *from = json_object_object_get(body, from_field.name);
 
-    json_object_object_foreach(body, name, value) {
-        (void)value;
-        if (strcmp(name, from_field.name) != 0 && !input->lenient) {
-            crm_input_error(input, name, "is not a known field");
-        }
-    }
+    crm_rest_unknown(input, body, from_field.name);
     if (from) {
         crm_type_parse(from_p, input, &from_field, from_field.name, from);
     }

@@ -3,7 +3,6 @@
  * (contract 11.12) */
 #include "crm_op_apply.h"
 #include "crm_operations.h"
-#include "crm_params.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
 #include "crm_sequence.h"
@@ -28,10 +27,11 @@ static const crm_apply_t apply = {add_call, check_move, NULL};
 
 crm_error_t *crm_enrollment_approve(crm_call_t *call)
 {
-    return crm_op_apply(call, &apply, &crm_move_approve, crm_rest_params(call));
+    return crm_op_apply(call, &apply, &crm_move_approve,
+                        crm_rest_no_body(call));
 }
 
 crm_error_t *crm_enrollment_stop(crm_call_t *call)
 {
-    return crm_op_apply(call, &apply, &crm_move_stop, crm_rest_params(call));
+    return crm_op_apply(call, &apply, &crm_move_stop, crm_rest_no_body(call));
 }

@@ -461,7 +461,8 @@ static int answers(const crm_endpoint_t *endpoint, int status)
     case 400:
     case 413:
     case 415:
-        return crm_kind_of(operation)->has_body;
+        return !strcmp(operation->method, "POST")
+               || crm_kind_of(operation)->has_body;
     case 409:
         return endpoint->write || operation->kind == CRM_OP_LOG;
     case 410:

@@ -305,16 +305,29 @@ crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
     return failed_checks(call, error, result, checks);
 }
 
-crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
-                           crm_call_t *call)
+/* Read the query's parameters into CALL and initialise INPUT with their
+ * errors. */
+static void begin_input(crm_input_t *input, crm_call_t *call)
 {
     input->pool = call->pool;
     input->lenient = crm_rest(call)->lenient;
     input->error = crm_rest_params(call);
-    if (call->request->expects_continue
-        && crm_call_is_json(call)) {
-        CRM_ERR(crm_rest_refuse(call, NULL, NULL));
+}
+
+void crm_rest_unknown(crm_input_t *input, json_object *body, const char *known)
+{
+    json_object_object_foreach(body, name, value) {
+        (void)value;
+        if ((!known || strcmp(name, known) != 0) && !input->lenient) {
+            crm_input_error(input, name, "is not a known field");
+        }
     }
+}
+
+/* Set *BODY_P to the body of CALL, a JSON object. */
+static crm_error_t *read_object(json_object **body_p, crm_input_t *input,
+                                crm_call_t *call)
+{
     CRM_ERR(crm_call_json(body_p, call));
     crm_idempotency_seal(call);
     if (!json_object_is_type(*body_p, json_type_object)) {
@@ -322,6 +335,33 @@ crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
         return input->error;
     }
     return NULL;
+}
+
+crm_error_t *crm_rest_no_body(crm_call_t *call)
+{
+    crm_input_t input;
+    json_object *body;
+    const char *data;
+    apr_size_t len;
+
+    begin_input(&input, call);
+    CRM_ERR(crm_call_body(&data, &len, call));
+    if (len) {
+        CRM_ERR(read_object(&body, &input, call));
+        crm_rest_unknown(&input, body, NULL);
+    }
+    return input.error;
+}
+
+crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
+                           crm_call_t *call)
+{
+    begin_input(input, call);
+    if (call->request->expects_continue
+        && crm_call_is_json(call)) {
+        CRM_ERR(crm_rest_refuse(call, NULL, NULL));
+    }
+    return read_object(body_p, input, call);
 }
 
 const char *crm_rest_param(const crm_call_t *call, const char *name)

@@ -110,6 +110,16 @@ crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
 crm_error_t *crm_rest_body(json_object **body_p, crm_input_t *input,
                            crm_call_t *call);
 
+/* The same for an operation that has no fields: the body is empty or an object
+ * without any. Unlike crm_rest_body(), return the errors of the parameters,
+ * too. */
+crm_error_t *crm_rest_no_body(crm_call_t *call);
+
+/* Add to INPUT that the fields of BODY, an object, are not known, but KNOWN (may
+ * be NULL), unless INPUT is lenient (contract 6.2). */
+void crm_rest_unknown(crm_input_t *input, json_object *body,
+                      const char *known);
+
 /* Return the bind of the query parameter NAME, NULL if it was not sent. */
 const char *crm_rest_param(const crm_call_t *call, const char *name);
 
