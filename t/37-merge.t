@@ -68,6 +68,11 @@ sub paths_are_gone {
     gone_is($c->get("$path/$_"), $into, "GET $_")
         for qw(activities conversations activities?cursor=*);
     gone_is(merge($w, $id, $into), $into, "a merge into it");
+    my $r = $c->post("/api/v1/activities", { contact_id => $id,
+        activity_type => "note" });
+    error_is($r, 422, "validation_error", "in a body", ["contact_id"]);
+    is($r->json->{error}{details}[0]{message}, "was merged into $into",
+        "in a body: where it is now");
 }
 
 subtest "20.5 lists are united, empty fields filled" => sub {

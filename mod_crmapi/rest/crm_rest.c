@@ -147,6 +147,7 @@ void crm_check_ref(apr_array_header_t *checks, const char *ref,
     crm_check_t *check = apr_array_push(checks);
 
     check_row(check, ref, id, pool);
+    check->ref = crm_resource_find(ref);
     check->field = path;
     check->message = crm_ref_rule(ref, pool);
 }
@@ -226,34 +227,62 @@ static crm_error_t *scope_error(crm_call_t *call, const PGresult *result)
     return crm_error_create(CRM_E_FORBIDDEN, message, call->pool);
 }
 
-/* Return the error about the row of CHECK, which the path names and which does not
- * exist: a 410 with the Location of the row that it was merged into (contract
- * 20.5), else a 404. */
-static crm_error_t *no_row(crm_call_t *call, const crm_check_t *check)
+/* Set *INTO_P to the id of the row that the row ID of RESOURCE was merged into
+ * (contract 20.5); NULL: to none. */
+static crm_error_t *find_merged(const char **into_p, crm_call_t *call,
+                                const crm_resource_t *resource, const char *id)
 {
-    const crm_resource_t *resource = check->missing;
-    const char *id = crm_rest(call)->path_id;
     PGresult *result;
     crm_sql_t sql;
 
-    if (resource->merged && id) {
-        crm_rest_sql(&sql, call);
-        crm_sql_adds(&sql, "SELECT m.merged_into FROM crmapi.",
-                     resource->merged, " m WHERE " CRM_SQL_OWN("m") " AND "
-                     CRM_PERMIT_USED " AND m.id = ", NULL);
-        crm_sql_bind(&sql, id, "uuid");
-        CRM_ERR(crm_call_query(&result, call, &sql));
-        if (PQntuples(result)) {
-            apr_table_setn(call->response->headers, "Location",
-                           apr_pstrcat(call->pool, CRM_API_BASE,
-                                       resource->operations->path, "/",
-                                       crm_db_value(result, 0, 0), NULL));
-            return crm_error_createf(CRM_E_GONE, call->pool, "The %s was merged"
-                                     " into the one that Location names",
-                                     words_of(resource, call->pool));
-        }
+    *into_p = NULL;
+    if (!resource->merged || !id) {
+        return NULL;
     }
-    return crm_rest_no_row(call, resource, "id");
+    crm_rest_sql(&sql, call);
+    crm_sql_adds(&sql, "SELECT m.merged_into FROM crmapi.", resource->merged,
+                 " m WHERE " CRM_SQL_OWN("m") " AND " CRM_PERMIT_USED
+                 " AND m.id = ", NULL);
+    crm_sql_bind(&sql, id, "uuid");
+    CRM_ERR(crm_call_query(&result, call, &sql));
+    *into_p = PQntuples(result) ? crm_db_value(result, 0, 0) : NULL;
+    return NULL;
+}
+
+/* Return the error about the row of CHECK, which the path names and which does not
+ * exist: a 410 with the Location of the row that it was merged into, else a
+ * 404. */
+static crm_error_t *no_row(crm_call_t *call, const crm_check_t *check)
+{
+    const crm_resource_t *resource = check->missing;
+    const char *into;
+
+    CRM_ERR(find_merged(&into, call, resource, crm_rest(call)->path_id));
+    if (!into) {
+        return crm_rest_no_row(call, resource, "id");
+    }
+    apr_table_setn(call->response->headers, "Location",
+                   apr_pstrcat(call->pool, CRM_API_BASE,
+                               resource->operations->path, "/", into, NULL));
+    return crm_error_createf(CRM_E_GONE, call->pool, "The %s was merged into the"
+                             " one that Location names",
+                             words_of(resource, call->pool));
+}
+
+/* Add to *ERROR_P that the field of CHECK is wrong. If the row that it names was
+ * merged, say into which one. */
+static crm_error_t *add_detail(crm_error_t **error_p, crm_call_t *call,
+                               const crm_check_t *check)
+{
+    const char *into = NULL;
+
+    if (check->ref) {
+        CRM_ERR(find_merged(&into, call, check->ref, check->bind));
+    }
+    crm_error_detail(error_p, check->field, into ? apr_pstrcat(
+                         call->pool, "was merged into ", into, NULL)
+                     : check->message, call->pool);
+    return NULL;
 }
 
 /* Add the CHECKS that failed in RESULT to ERROR (NULL or a 422) and return it.
@@ -278,7 +307,7 @@ static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
         if (!check->field) {
             return no_row(call, check);
         }
-        crm_error_detail(&error, check->field, check->message, call->pool);
+        CRM_ERR(add_detail(&error, call, check));
     }
     return error || !precondition ? error
            : crm_error_create(CRM_E_PRECONDITION_FAILED, NULL, call->pool);

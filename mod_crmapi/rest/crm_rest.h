@@ -53,6 +53,7 @@ typedef struct crm_check_t {
     const char *more_bind;
     const char *more_cast;
     const char *field;          /* field of a 422; NULL: respond with 404 */
+    const crm_resource_t *ref;  /* of the row that the field names; NULL: none */
     const crm_resource_t *missing; /* what the 404 is about */
     int precondition;           /* respond with 412 */
     const char *message;
