@@ -52,6 +52,7 @@ subtest "a text is changed, then all of it approved" => sub {
     browser("size", 1000, 900);
     browser("open", $url);
     picture("review");
+    keeps_nobody_out("review");
     is(browser("eval", "getComputedStyle(document.querySelector('main'))"
         . ".maxWidth"), "736px", "the policy lets the style through");
     is(browser("eval", "document.querySelectorAll('h1').length"), 1,
@@ -68,6 +69,7 @@ subtest "a text is changed, then all of it approved" => sub {
     browser("press", "button[value=approve]");
     like(text(), qr/Thank you\. This sequence is approved/, "approved");
     picture("approved");
+    keeps_nobody_out("approved");
     is(status_of($id), "approved", "it is");
     is((steps_of($w, $id, "sms_body"))[1][0], "Hi Zoë,\n2nd line \x{1F600}",
         "what was typed last is what will be sent");
@@ -83,6 +85,7 @@ subtest "a text that is wrong" => sub {
     browser("press", "button[value=approve]");
     like(text(), qr/Step 3: Script must not be empty/, "it is named");
     picture("wrong");
+    keeps_nobody_out("wrong");
     is(browser("eval", "document.getElementById('body.$step[1]').value"),
         "kept", "what was typed is there");
     browser("click", "[role=alert] a");
@@ -129,12 +132,14 @@ subtest "unsubscribe" => sub {
     my ($id, undef, $step) = waiting();
     browser("open", $base . link_to($w, "unsubscribe", $step));
     picture("unsubscribe");
+    keeps_nobody_out("unsubscribe");
     is(scalar sql($database, "SELECT count(*) FROM crmapi.suppression"
         . " WHERE workspace_id = '" . $w->id . "'"), 0, "nothing is done yet");
     browser("press", "button");
     like(text(), qr/You are unsubscribed\s+z…\@x\.example will get no more/,
         "one click");
     picture("unsubscribed");
+    keeps_nobody_out("unsubscribed");
     is(scalar sql($database, "SELECT email FROM crmapi.suppression"
         . " WHERE workspace_id = '" . $w->id . "'"), "zoe\@x.example", "done");
     is(status_of($id), "stopped_unsubscribed", "what was planned has stopped");

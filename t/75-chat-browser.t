@@ -113,6 +113,7 @@ subtest "a question and its answer, by mouse" => sub {
     browser("size", 1000, 760);
     open_page("plain");
     picture("closed");
+    keeps_nobody_out("closed", $HOST);
     is(chat("\$('.panel').hidden"), true, "only a button at first");
     is(count_rows($w, "conversation"), 0, "nothing is made");
     browser("click", "$HOST >>> .launch");
@@ -133,6 +134,7 @@ subtest "a question and its answer, by mouse" => sub {
         . "Tomorrow.|human: <img src=x onerror=alert(1)>",
         "a person's, as text");
     picture("open");
+    keeps_nobody_out("open", $HOST);
     is(chat("getComputedStyle(\$('.head')).backgroundColor"),
         "rgb(253, 224, 71)", "in the agent's color");
     is(chat("getComputedStyle(\$('.head')).color"), "rgb(0, 0, 0)",
@@ -286,6 +288,7 @@ subtest "right to left, and on a telephone" => sub {
     is(browser("eval", "document.documentElement.scrollWidth"), 1000,
         "the page is as wide as before");
     picture("rtl");
+    keeps_nobody_out("rtl", $HOST);
     browser("size", 320, 560);
     cmp_ok(chat("\$('.panel').getBoundingClientRect().top"), ">=", 0,
         "a small screen is high enough");
@@ -293,6 +296,7 @@ subtest "right to left, and on a telephone" => sub {
         $_->[2], "and wide enough") for ["left", ">=", 0],
             ["right", "<=", 320];
     picture("small");
+    keeps_nobody_out("small", $HOST);
     browser("size", 1000, 760);
 };
 

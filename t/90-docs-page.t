@@ -117,6 +117,7 @@ SKIP: {
                     "<=", $width, "$name: nothing is wider");
                 cmp_ok(browser("eval", $contrast), ">=", 4.5,
                     "$name: contrast");
+                keeps_nobody_out($name) if $width < 1000;
                 is_deeply(browser("complaints"), [], "$name: no complaint");
                 is(browser("eval",
                     "performance.getEntriesByType('resource').length"), 0,

@@ -124,6 +124,7 @@ subtest "taking over" => sub {
     shows("#transcript p", 'user: A mail \(-\)', "another one");
     is(browser("eval", "document.querySelector('#taken').checked"), false,
         "is not taken over");
+    keeps_nobody_out("the inbox");
 };
 
 is_deeply(browser("complaints"), [], "the console has no complaint");

@@ -158,7 +158,8 @@ static const char *first_type(json_object *content)
     return NULL;
 }
 
-/* Add the example of OPERATION, VERB on PATH: a call of curl. */
+/* Add the example of OPERATION, VERB on PATH: a call of curl. Who has only a
+ * keyboard can scroll it. */
 static void add_example(crm_buf_t *buf, const char *verb, const char *path,
                         json_object *operation)
 {
@@ -168,7 +169,7 @@ static void add_example(crm_buf_t *buf, const char *verb, const char *path,
     json_object *example = crm_docs_at(crm_docs_at(content, type ? type : ""),
                                        "example");
 
-    crm_html_put(buf, "<pre>curl ", !strcmp(verb, "GET") ? ""
+    crm_html_put(buf, "<pre tabindex=0>curl ", !strcmp(verb, "GET") ? ""
                  : apr_pstrcat(buf->pool, "-X ", verb, " ", NULL),
                  "\"$CRMAPI_URL", path,
                  "\" -H \"Authorization: Bearer $CRMAPI_KEY\"", NULL);

@@ -19,9 +19,11 @@
 //   ["store", folder]      where what a page gives to be stored goes
 //   ["shot", file]         a picture of the whole page
 //   ["tree"]               the accessibility tree: [[role, name], ...]
+//   ["axe", file, selector] what axe-core, the script FILE, finds in the element
+//                          that keeps people out: ["rule: element ...", ...]
 // A selector "a >>> b" is b in the shadow tree of a.
 import { spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const [chromium, profile] = process.argv.slice(2);
@@ -82,7 +84,7 @@ function after(method, action) {
 
 async function evaluate(expression) {
     const { result, exceptionDetails } = await send("Runtime.evaluate",
-        { expression, returnByValue: true });
+        { expression, returnByValue: true, awaitPromise: true });
     if (exceptionDetails) {
         throw new Error(exceptionDetails.exception?.description
             ?? exceptionDetails.text);
@@ -174,6 +176,13 @@ const commands = {
         const { nodes } = await send("Accessibility.getFullAXTree");
         return nodes.filter((node) => !node.ignored).map((node) =>
             [node.role?.value ?? "", node.name?.value ?? ""]);
+    },
+    async axe(file, selector) {
+        await evaluate(`void (() => { ${readFileSync(file, "utf8")} })()`);
+        const { violations } = await evaluate(`axe.run(${
+            JSON.stringify(selector)}, { resultTypes: ["violations"] })`);
+        return violations.map(({ id, nodes }) => `${id}: ${
+            nodes.map((node) => node.target.flat().join(" >>> ")).join(", ")}`);
     },
 };
 

@@ -10,7 +10,7 @@ use JSON::PP ();
 use Test::More;
 use CrmTest;
 
-our @EXPORT = qw(no_browser browser browser_end picture);
+our @EXPORT = qw(no_browser browser browser_end picture keeps_nobody_out);
 
 my $json = JSON::PP->new->utf8->allow_nonref;
 my ($pid, $from, $to, $home);
@@ -59,6 +59,17 @@ sub picture {
     my ($name) = @_;
     browser("shot", "$ENV{CRM_PICTURES}/$name.png") if $ENV{CRM_PICTURES};
     return;
+}
+
+# The page, or the element SELECTOR of it, keeps nobody out, as far as axe-core
+# can tell: names, roles, contrast, order of headings (WCAG 2.2 and its own best
+# practices).
+sub keeps_nobody_out {
+    my ($name, $selector) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return is(join("\n", @{browser("axe",
+        "$CrmTest::TOP/_build/npm/node_modules/axe-core/axe.min.js",
+        $selector // "html")}), "", "$name: axe-core finds nothing");
 }
 
 # The browser ends.
