@@ -36,14 +36,6 @@ static void open_idna(void)
     }
 }
 
-static int is_ascii(const char *text)
-{
-    while (*text && !(*text & 0x80)) {
-        text++;
-    }
-    return !*text;
-}
-
 /* Return DOMAIN with U+00DF for U+1E9E, in POOL. Unicode maps the capital so
  * since version 15.1, to "ss" before: stored forms shall not depend on that. */
 static const char *with_small_sharp_s(const char *domain, apr_pool_t *pool)
@@ -80,7 +72,7 @@ static const char *ascii_domain(const char *domain, apr_pool_t *pool)
         return NULL;
     }
     pthread_once(&once, open_idna);
-    if (!is_ascii(domain)) {
+    if (!crm_text_is_ascii(domain)) {
         domain = with_small_sharp_s(crm_text_normalize(domain, 0, pool), pool);
     }
     len = uidna_nameToASCII_UTF8(idna, domain, (int32_t)strlen(domain), made,

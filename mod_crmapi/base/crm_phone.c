@@ -21,14 +21,6 @@ static const char separators[] = " -./()";
 
 /* ---- a text as ASCII, as far as it can be ------------------------------- */
 
-static int is_ascii(const char *text)
-{
-    while (*text && !(*text & 0x80)) {
-        text++;
-    }
-    return !*text;
-}
-
 /* Return the ASCII character that C stands for, C itself if there is none. */
 static UChar32 plain(UChar32 c)
 {
@@ -44,7 +36,7 @@ const char *crm_phone_plain(const char *text, apr_pool_t *result_pool)
     char *result, *out;
     UChar32 c;
 
-    if (is_ascii(text)) {
+    if (crm_text_is_ascii(text)) {
         return text;
     }
     bytes = (const uint8_t *)crm_text_normalize(text, 1, result_pool);

@@ -77,6 +77,14 @@ apr_size_t crm_text_valid_bytes(const char *s, apr_size_t len)
     return len;
 }
 
+int crm_text_is_ascii(const char *text)
+{
+    while (*text && !(*text & 0x80)) {
+        text++;
+    }
+    return !*text;
+}
+
 int crm_text_valid_utf8(const char *s, apr_size_t len)
 {
     return crm_text_valid_bytes(s, len) == len;

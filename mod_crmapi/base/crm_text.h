@@ -13,6 +13,9 @@ apr_size_t crm_text_length(const char *s, apr_size_t len);
  * *BYTES_P to 0. */
 int crm_text_next(apr_size_t *bytes_p, const char *s, apr_size_t len);
 
+/* Return whether TEXT has ASCII characters only. */
+int crm_text_is_ascii(const char *text);
+
 /* Return whether the LEN bytes at S are valid UTF-8 (RFC 3629): no overlong
  * forms, no surrogates, nothing above U+10FFFF. */
 int crm_text_valid_utf8(const char *s, apr_size_t len);

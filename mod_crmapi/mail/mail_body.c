@@ -13,6 +13,7 @@
 #include "mail_display.h"
 #include "mail_flowed.h"
 #include "mail_html.h"
+#include "mail_label.h"
 #include "mail_read.h"
 #include "mail_smime.h"
 #include "mail_text.h"
@@ -39,6 +40,7 @@ typedef struct walk_t {
                                    there is no other text */
     apr_size_t other_len;
     const char *other_charset;  /* or NULL */
+    int other_html;             /* it is HTML */
     apr_size_t html;            /* bytes of HTML that were read */
     int enclosed;               /* number of signed messages that were read */
     apr_pool_t *pool;
@@ -76,7 +78,9 @@ static const char *html_charset(const char *bytes, apr_size_t len,
     }
     at += sizeof(word) - 1;
     at += strspn(at, "\"' ");
-    return apr_pstrmemdup(pool, at, strcspn(at, "\"'> ;/"));
+    at = apr_pstrmemdup(pool, at, strcspn(at, "\"'> ;/"));
+    /* what says so in ASCII is not UTF-16 (HTML, 13.2.3.2) */
+    return crm_mail_label(at).coding == CRM_MAIL_WIDE ? NULL : at;
 }
 
 /* Return HTML (UTF-8), as far as the mail has not too much of it. */
@@ -253,6 +257,7 @@ static void attach_part(walk_t *walk, GMimePart *part)
         walk->other = bytes;
         walk->other_len = len;
         walk->other_charset = apr_pstrdup(walk->pool, charset);
+        walk->other_html = is_type(GMIME_OBJECT(part), "text", "html");
     }
     if (is_listed(walk)) {
         add_attachment(walk, GMIME_OBJECT(part),
@@ -317,30 +322,55 @@ static int may_be_text(const walk_t *walk, GMimePart *part)
     return !walk->text.len || !g_mime_part_get_filename(part);
 }
 
-/* Return the first part of type text/SUBTYPE in OBJECT that may be the mail's
- * text and shows something; NULL if there is none. */
-static GMimePart *find_text(walk_t *walk, GMimeObject *object,
-                            const char *subtype)
+/* Add the parts of type text/SUBTYPE in OBJECT that may be the mail's text and show
+ * something to PARTS, of GMimePart *: of alternatives those of the first that has
+ * any. Return whether there are some. */
+static int find_texts(apr_array_header_t *parts, walk_t *walk,
+                      GMimeObject *object, const char *subtype)
 {
+    int found = 0;
+
     if (GMIME_IS_MULTIPART(object)) {
         GMimeMultipart *multipart = GMIME_MULTIPART(object);
         int count = g_mime_multipart_get_count(multipart);
+        int one = is_type(object, "multipart", "alternative");
 
-        for (int i = 0; i < count && i < CRM_MAIL_LIST_MAX; i++) {
-            GMimePart *part = find_text(
-                walk, g_mime_multipart_get_part(multipart, i), subtype);
-
-            if (part) {
-                return part;
-            }
+        for (int i = 0; i < count && i < CRM_MAIL_LIST_MAX && !(one && found);
+             i++) {
+            found |= find_texts(parts, walk,
+                                g_mime_multipart_get_part(multipart, i),
+                                subtype);
         }
     }
     else if (GMIME_IS_PART(object) && is_type(object, "text", subtype)
              && may_be_text(walk, GMIME_PART(object))
+             && (!parts->nelts || !g_mime_part_get_filename(GMIME_PART(object)))
              && crm_text_shows(text_of(walk, GMIME_PART(object)))) {
-        return GMIME_PART(object);
+        APR_ARRAY_PUSH(parts, GMimePart *) = GMIME_PART(object);
+        found = 1;
     }
-    return NULL;
+    return found;
+}
+
+/* Return the parts of MULTIPART, alternatives, that find_texts() finds. */
+static const apr_array_header_t *texts_of(walk_t *walk,
+                                          GMimeMultipart *multipart,
+                                          const char *subtype)
+{
+    apr_array_header_t *parts = apr_array_make(walk->pool, 2,
+                                               sizeof(GMimePart *));
+
+    find_texts(parts, walk, GMIME_OBJECT(multipart), subtype);
+    return parts;
+}
+
+/* Call ADD for each of PARTS. */
+static void add_each(walk_t *walk, const apr_array_header_t *parts,
+                     void (*add)(walk_t *walk, GMimePart *part))
+{
+    for (int i = 0; i < parts->nelts; i++) {
+        add(walk, APR_ARRAY_IDX(parts, i, GMimePart *));
+    }
 }
 
 /* Of alternatives (RFC 2046, 5.1.4) use the plain text, else the HTML; show the
@@ -350,14 +380,14 @@ static void walk_alternative(walk_t *walk, GMimeMultipart *multipart,
                              int text)
 {
     int count = g_mime_multipart_get_count(multipart);
-    GMimePart *plain = text ? find_text(walk, GMIME_OBJECT(multipart), "plain")
-                            : NULL;
-    GMimePart *html = text && (!plain || walk->options->keep_original)
-                      ? find_text(walk, GMIME_OBJECT(multipart), "html") : NULL;
+    const apr_array_header_t *plain, *html;
 
-    if (plain || html) {
-        add_text(walk, plain ? plain : html);
-        add_display(walk, html ? html : plain);
+    if (text) {
+        plain = texts_of(walk, multipart, "plain");
+        html = !plain->nelts || walk->options->keep_original
+               ? texts_of(walk, multipart, "html") : plain;
+        add_each(walk, plain->nelts ? plain : html, add_text);
+        add_each(walk, html->nelts ? html : plain, add_display);
     }
     for (int i = 0; i < count; i++) {
         walk_part(walk, g_mime_multipart_get_part(multipart, i), 0);
@@ -465,6 +495,10 @@ void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
     if (!crm_text_shows(text) && walk.other) {
         text = crm_mail_source(mail, CRM_MAIL_CUT_TEXT, walk.other,
                                walk.other_len, walk.other_charset, pool);
+        if (walk.other_html) {
+            text = limit_html(&walk, text);
+            text = crm_mail_text(&mail->cut, text, strlen(text), pool);
+        }
     }
     if (!crm_text_shows(text)) {
         text = stray_text(mail, mime, pool);

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "apr_strings.h"
+
 #include "crm_array.h"
 
 /* Maximum fields of a header, bytes of a header, bytes of a field, and fields
@@ -25,6 +27,8 @@
 
 /* Maximum colons in a field with addresses. Each may begin a group. */
 #define COLONS 200
+
+#define BLANKS " \t\r\n"
 
 /* Maximum beginnings of encoded words behind the end of the last one. */
 #define WORDS 8
@@ -145,12 +149,80 @@ static void limit_field(char *field, apr_size_t *len_p, crm_mail_field_t kind,
     }
 }
 
+/* Return whether VALUE begins as "text/plain", or with a comment. */
+static int is_type(const char *value)
+{
+    static const char ends[] = "/;" BLANKS;
+    const char *end = value + strcspn(value, ends);
+    const char *slash = end + strspn(end, BLANKS);
+
+    return *value == '('
+           || (end > value && *slash == '/'
+               && strcspn(slash + 1 + strspn(slash + 1, BLANKS), ends));
+}
+
+/* Let the last field of HEAD, a Content-Type without a type, have one: a text's,
+ * as without the field (RFC 2045, 5.2), but not if it names a file. */
+static void repair_type(crm_mail_head_t *head)
+{
+    char *field = apr_pstrmemdup(head->block.pool,
+                                 head->block.data + head->start,
+                                 head->block.len - head->start);
+    char *value = strchr(field, ':') + 1, *end;
+
+    value += strspn(value, BLANKS);
+    if (*value == '"' && (end = strchr(value + 1, '"'))) {
+        *value++ = *end = ' ';
+        memcpy(head->block.data + head->start, field, strlen(field));
+    }
+    end = value + strcspn(value, ";" BLANKS);
+    if (is_type(value) || (strcasestr(value, "name")
+                           && strncasecmp(value, "text", 4))) {
+        return;
+    }
+    head->block.len = head->start;
+    crm_buf_printf(&head->block, "Content-Type: %s%s",
+                   strncasecmp(value, "multipart", 9) ? "text/plain"
+                   : "multipart/mixed",
+                   *end ? end : "\n");
+}
+
+/* Remove what is no part of the name in the last field of HEAD, a
+ * Content-Transfer-Encoding: quotes and a semicolon. */
+static void repair_encoding(crm_mail_head_t *head)
+{
+    for (apr_size_t i = head->start; i < head->block.len; i++) {
+        if (strchr("\";", head->block.data[i])) {
+            head->block.data[i] = ' ';
+        }
+    }
+}
+
+/* Repair the last field of HEAD, which is complete. */
+static void repair_field(crm_mail_head_t *head)
+{
+    const char *field = head->block.data + head->start;
+    apr_size_t len = strcspn(field, ": \t");
+
+    if (is_name(field, len, "Content-Type")) {
+        repair_type(head);
+    }
+    else if (is_name(field, len, "Content-Transfer-Encoding")) {
+        repair_encoding(head);
+    }
+}
+
 /* End the last field of HEAD, if it is in BLOCK. */
 static void end_field(crm_mail_head_t *head)
 {
-    char *field = head->block.data + head->start;
-    apr_size_t whole = head->block.len - head->start, len = whole;
+    char *field;
+    apr_size_t whole, len;
 
+    if (head->field == CRM_MAIL_FIELD_CONTENT && !head->over) {
+        repair_field(head);
+    }
+    field = head->block.data + head->start;
+    whole = len = head->block.len - head->start;
     if (head->field == CRM_MAIL_FIELD_OTHER
         || head->field == CRM_MAIL_FIELD_ADDRESSES
         || head->field == CRM_MAIL_FIELD_CONTENT) {

@@ -235,7 +235,8 @@ int crm_mail_count(GMimeMessage *mime, const char *name)
 /* ---- file names ---------------------------------------------------------- */
 
 /* Return the raw value of the header NAME of PART, recoded, in POOL; NULL if it
- * is missing. */
+ * is missing. Encoded words may span the pieces of a parameter: then they are
+ * decoded when these were joined. */
 static const char *recoded(GMimeObject *part, const char *name,
                            const char *hint, apr_pool_t *pool)
 {
@@ -243,7 +244,31 @@ static const char *recoded(GMimeObject *part, const char *name,
         g_mime_object_get_header_list(part), name);
     const char *raw = header ? g_mime_header_get_raw_value(header) : NULL;
 
-    return raw ? crm_mail_recode(raw, hint, pool) : NULL;
+    return raw && !strstr(raw, "*1=") ? crm_mail_recode(raw, hint, pool) : raw;
+}
+
+/* Return the parameter NAME in LIST, in POOL; NULL if it is missing. With
+ * "name" and "name*" (RFC 2231) it is the one that has more than ASCII. */
+static const char *parameter(GMimeParamList *list, const char *name,
+                             const char *hint, apr_pool_t *pool)
+{
+    const char *found = NULL;
+    int count = g_mime_param_list_length(list);
+
+    for (int i = 0; i < count; i++) {
+        GMimeParam *param = g_mime_param_list_get_parameter_at(list, i);
+        const char *value = g_mime_param_get_value(param);
+
+        if (strcasecmp(g_mime_param_get_name(param), name) || !value
+            || !*value) {
+            continue;
+        }
+        if (!found || (!crm_text_is_ascii(value) && crm_text_is_ascii(found))) {
+            found = value;
+        }
+    }
+    return !found ? NULL : strstr(found, "=?")
+           ? crm_mail_decode(found, hint, pool) : apr_pstrdup(pool, found);
 }
 
 const char *crm_mail_file_name(GMimeObject *part, const char *hint,
@@ -256,17 +281,17 @@ const char *crm_mail_file_name(GMimeObject *part, const char *hint,
         GMimeContentDisposition *disposition =
             g_mime_content_disposition_parse(NULL, value);
 
-        name = apr_pstrdup(pool, g_mime_content_disposition_get_parameter(
-                               disposition, "filename"));
+        name = parameter(g_mime_content_disposition_get_parameters(
+                             disposition), "filename", hint, pool);
         g_object_unref(disposition);
     }
     value = name ? NULL : recoded(part, "Content-Type", hint, pool);
     if (value) {
         GMimeContentType *type = g_mime_content_type_parse(NULL, value);
 
-        name = apr_pstrdup(pool, g_mime_content_type_get_parameter(type,
-                                                                   "name"));
+        name = parameter(g_mime_content_type_get_parameters(type), "name",
+                         hint, pool);
         g_object_unref(type);
     }
-    return name && *name ? name : NULL;
+    return name;
 }

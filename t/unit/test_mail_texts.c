@@ -120,6 +120,70 @@ START_TEST(repairs_take_bounded_time)
 }
 END_TEST
 
+/* ---- parts --------------------------------------------------------------- */
+
+#define ROUND_A_PICTURE "Content-Type: multipart/mixed; boundary=c\n\n" \
+    "--c\nContent-Type: text/html\n\n<p>one</p>\n--c\nContent-Type: image/png\n" \
+    "\nx\n--c\nContent-Type: text/html\n\n<p>two</p>\n--c--\n"
+
+static const struct {
+    const char *mail, *text;
+} typed[] = {
+    /* a type that is none is that of a text (RFC 2045, 5.2) */
+    {"Content-Type: text\n\nwords", "words"},
+    {"Content-Type: TEXT; charset=iso-8859-1\n\nGr\xfc\xdf""e",
+     "Gr\xc3\xbc\xc3\x9f""e"},
+    {"Content-Type:\n\nwords", "words"},
+    {"Content-Type: utf-8\n\nwords", "words"},
+    {"Content-Type: ;\n charset=utf-8\n\nwords", "words"},
+    {"Content-Type: text/; charset=utf-8\n\nwords", "words"},
+    {"Content-Type : text\n\nwords", "words"},
+    {"Content-Type: multipart; boundary=b\n\n" ALTERNATIVES, "plain\nrich"},
+    {"Content-Type: \"text/html\"; charset=\"utf-8\"\n\n<p>words", "words"},
+    {"Content-Type: text / html\n\n<p>words", "words"},
+    {"Content-Type: (x) text/html\n\n<p>words", "words"},
+    {"Content-Type: application; name=a.txt\n\nwords", ""},
+    {"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text\n"
+     "\nwords\n--b--\n", "words"},
+    {"Content-Transfer-Encoding: \"quoted-printable\"\n\nw=6Frds", "words"},
+    {"Content-Transfer-Encoding: quoted-printable;\n\nw=6Frds", "words"},
+    /* all texts of an alternative */
+    {"Content-Type: multipart/alternative; boundary=b\n\n--b\n"
+     ROUND_A_PICTURE "--b--\n", "one\ntwo"},
+    {"Content-Type: multipart/alternative; boundary=b\n\n--b\n\n \n--b\n"
+     ROUND_A_PICTURE "--b--\n", "one\ntwo"},
+    {"Content-Type: multipart/alternative; boundary=b\n\n--b\n\nplain\n--b\n"
+     ROUND_A_PICTURE "--b--\n", "plain"},
+    /* the HTML that is attached, and nothing else */
+    {"Content-Type: text/html\nContent-Disposition: attachment\n\n<p>words",
+     "words"},
+    /* HTML that says UTF-16 in ASCII */
+    {"Content-Type: text/html\n\n<meta charset=unicode><p>words", "words"},
+};
+
+START_TEST(a_part_is_of_its_type)
+{
+    same(typed[_i].mail, text_of(apr_pstrcat(crm_check_pool(), HEAD,
+                                             typed[_i].mail, NULL)),
+         typed[_i].text);
+}
+END_TEST
+
+START_TEST(all_html_of_an_alternative_is_shown)
+{
+    static const crm_mail_options_t keeps = {.keep_original = 1};
+    static const char bytes[] =
+        HEAD "Content-Type: multipart/alternative; boundary=b\n\n--b\n\nplain\n"
+        "--b\n" ROUND_A_PICTURE "--b--\n";
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, bytes, sizeof(bytes) - 1, &keeps, crm_check_pool());
+    ck_assert_ptr_nonnull(strstr(mail.display, "one"));
+    ck_assert_ptr_nonnull(strstr(mail.display, "two"));
+    ck_assert_ptr_null(strstr(mail.display, "plain"));
+}
+END_TEST
+
 /* ---- base64 that is none ------------------------------------------------- */
 
 static const struct {
@@ -272,6 +336,8 @@ int main(void)
                         COUNT(repaired));
     tcase_add_test(texts, a_mail_that_needs_no_repair_is_not_copied);
     tcase_add_test(texts, repairs_take_bounded_time);
+    tcase_add_loop_test(texts, a_part_is_of_its_type, 0, COUNT(typed));
+    tcase_add_test(texts, all_html_of_an_alternative_is_shown);
     tcase_add_loop_test(texts, a_text_that_is_no_base64_is_taken_as_it_is, 0,
                         COUNT(encoded));
     tcase_add_loop_test(texts,
