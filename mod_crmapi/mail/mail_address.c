@@ -8,6 +8,8 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
+#include "crm_email.h"
 #include "crm_mail.h"
 #include "crm_text.h"
 #include "mail_charset.h"
@@ -20,10 +22,37 @@
 /* A function that is called for each address. Returns 1 to stop. */
 typedef int (*visit_fn)(void *baton, const char *address, const char *name);
 
-/* Call VISIT for the mailboxes of LIST and of its groups. Return 1 if it
- * stopped. */
-static int visit_list(InternetAddressList *list, visit_fn visit, void *baton,
-                      int depth)
+/* Return ADDRESS, of the header VALUE, as it was sent (contract 17.2): GMime
+ * decodes the domain. In POOL. */
+static const char *as_sent(const char *address, const char *value,
+                           apr_pool_t *pool)
+{
+    const char *at = strchr(address, '@'), *form, *found;
+
+    form = strcasestr(value, "xn--") ? crm_email_canonical(address, pool)
+                                     : NULL;
+    form = form ? strchr(form, '@') : NULL;
+    found = form ? strcasestr(value, form) : NULL;
+    return found ? apr_pstrcat(pool, apr_pstrmemdup(pool, address,
+                                                    (apr_size_t)(at - address)),
+                               apr_pstrmemdup(pool, found, strlen(form)), NULL)
+                 : address;
+}
+
+/* Return whether ADDRESS may be one. A quoted string with an '@' is none. */
+static int is_address(const char *address)
+{
+    apr_size_t len = strlen(address);
+
+    return !crm_text_email(address, len) && crm_text_valid_utf8(address, len)
+           && address[len - 1] != '"';
+}
+
+/* Call VISIT for the mailboxes of LIST, of the header VALUE, and of its groups.
+ * Return 1 if it stopped. */
+static int visit_list(InternetAddressList *list, const char *value,
+                      visit_fn visit, void *baton, int depth,
+                      apr_pool_t *pool)
 {
     int count = list ? internet_address_list_length(list) : 0;
 
@@ -34,7 +63,8 @@ static int visit_list(InternetAddressList *list, visit_fn visit, void *baton,
             InternetAddressGroup *group = INTERNET_ADDRESS_GROUP(one);
 
             if (depth < 4 && visit_list(internet_address_group_get_members(
-                                            group), visit, baton, depth + 1)) {
+                                            group), value, visit, baton,
+                                        depth + 1, pool)) {
                 return 1;
             }
         }
@@ -42,9 +72,9 @@ static int visit_list(InternetAddressList *list, visit_fn visit, void *baton,
             InternetAddressMailbox *box = INTERNET_ADDRESS_MAILBOX(one);
             const char *address = internet_address_mailbox_get_addr(box);
 
-            if (address && !crm_text_email(address, strlen(address))
-                && crm_text_valid_utf8(address, strlen(address))
-                && visit(baton, address, internet_address_get_name(one))) {
+            if (address && is_address(address)
+                && visit(baton, as_sent(address, value, pool),
+                         internet_address_get_name(one))) {
                 return 1;
             }
         }
@@ -81,9 +111,9 @@ static const char *name_beside(const char *text, apr_size_t len,
 
 /* Call VISIT for each word of VALUE that is an address, with what stands before
  * it since the last one, else after it, as its name: for headers that are not
- * well-formed. Return 1 if it stopped. */
-static int visit_words(const char *value, visit_fn visit, void *baton,
-                       apr_pool_t *pool)
+ * well-formed. ANGLED: only for those behind a '<'. Return 1 if it stopped. */
+static int visit_words(const char *value, int angled, visit_fn visit,
+                       void *baton, apr_pool_t *pool)
 {
     const char *before = value;
 
@@ -92,7 +122,8 @@ static int visit_words(const char *value, visit_fn visit, void *baton,
         const char *name, *after = value + len;
 
         if (len && memchr(value, '@', len) && !crm_text_email(value, len)
-            && crm_text_valid_utf8(value, len)) {
+            && crm_text_valid_utf8(value, len)
+            && (!angled || (value > before && value[-1] == '<'))) {
             name = name_beside(before, (apr_size_t)(value - before), pool);
             if (!name && !strchr(after, '@')) {
                 name = name_beside(after, strlen(after), pool);
@@ -109,15 +140,26 @@ static int visit_words(const char *value, visit_fn visit, void *baton,
 
 /* Call VISIT for the addresses in VALUE, a header, by its syntax. Return 1 if it
  * stopped. */
-static int visit_value(const char *value, visit_fn visit, void *baton)
+static int visit_value(const char *value, visit_fn visit, void *baton,
+                       apr_pool_t *pool)
 {
     InternetAddressList *list = internet_address_list_parse(NULL, value);
-    int done = visit_list(list, visit, baton, 0);
+    int done = visit_list(list, value, visit, baton, 0, pool);
 
     if (list) {
         g_object_unref(list);
     }
     return done;
+}
+
+/* Return whether VALUE is an address in angle brackets behind words that hold
+ * another one: "ann@example.net via Shop <shop@example.org>". */
+static int is_angled(const char *value)
+{
+    const char *at = strchr(value, '@'), *angle = strchr(value, '<');
+
+    return angle && at && at < angle && !strchr(angle + 1, '<')
+           && !value[strcspn(value, ",;:\"(")];
 }
 
 /* Call VISIT for the addresses in all headers NAME of MIME. Return 1 if it
@@ -137,11 +179,16 @@ static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
         if (!raw || strcasecmp(g_mime_header_get_name(header), name)) {
             continue;
         }
-        done = visit_value(crm_mail_recode(raw, hint, pool), visit, baton);
+        decoded = crm_mail_decode(raw, hint, pool);
+        done = (is_angled(decoded)
+                && visit_words(decoded, 1, visit, baton, pool))
+               || visit_value(crm_mail_recode(raw, hint, pool), visit, baton,
+                              pool);
         if (!done) {
-            decoded = crm_mail_decode(raw, hint, pool);
-            done = (strstr(raw, "=?") && visit_value(decoded, visit, baton))
-                   || visit_words(decoded, visit, baton, pool);
+            done = (strstr(raw, "=?")
+                    && visit_value(decoded, visit, baton, pool))
+                   || visit_words(decoded, 1, visit, baton, pool)
+                   || visit_words(decoded, 0, visit, baton, pool);
         }
     }
     return done;
@@ -297,6 +344,26 @@ void crm_mail_add_ids(apr_array_header_t *list, const char *value)
     }
 }
 
+/* Return VALUE, a header with ids, as it was before some programs wrote it as
+ * encoded words or escaped its brackets for HTML; in POOL if it is another. */
+static const char *plain_ids(const char *value, apr_pool_t *pool)
+{
+    static const char *const escaped[] = {"&lt;", "&gt;"};
+    char *made, *at;
+
+    value = strstr(value, "=?") ? crm_mail_decode(value, NULL, pool) : value;
+    if (strchr(value, '<') || !strstr(value, escaped[0])) {
+        return value;
+    }
+    made = apr_pstrdup(pool, value);
+    for (size_t i = 0; i < CRM_NELTS(escaped); i++) {
+        for (at = made; (at = strstr(at, escaped[i])); at += 4) {
+            memcpy(at, i ? ">   " : "   <", 4);
+        }
+    }
+    return made;
+}
+
 void crm_mail_ids(apr_array_header_t *list, GMimeMessage *mime,
                   const char *name, apr_pool_t *pool)
 {
@@ -304,13 +371,12 @@ void crm_mail_ids(apr_array_header_t *list, GMimeMessage *mime,
         g_mime_object_get_header_list(GMIME_OBJECT(mime));
     int count = g_mime_header_list_get_count(headers);
 
-    (void)pool;
     for (int i = 0; i < count; i++) {
         GMimeHeader *header = g_mime_header_list_get_header_at(headers, i);
         const char *raw = g_mime_header_get_raw_value(header);
 
         if (raw && !strcasecmp(g_mime_header_get_name(header), name)) {
-            crm_mail_add_ids(list, raw);
+            crm_mail_add_ids(list, plain_ids(raw, pool));
         }
     }
 }

@@ -7,12 +7,14 @@
 #include "apr_lib.h"
 
 #include "crm_array.h"
+#include "crm_bare.h"
 #include "crm_text.h"
 
 /* What mail programs write before a subject, folded. */
 static const char *const programs[] = {
     "automatic reply", "auto reply", "autoreply", "auto-reply",
     "automatic response", "auto response", "auto-response", "autoresponse",
+    "automated reply", "automated response", "autoresponder",
     "out of office autoreply", "out-of-office autoreply",
     "out of office: automatic reply", "automatische antwort",
     "automatische abwesenheitsnotiz", "r\xc3\xa9ponse automatique",
@@ -34,11 +36,40 @@ static const char *const programs[] = {
     "\xe8\x87\xaa\xe5\x8a\xa8\xe7\xad\x94\xe5\xa4\x8d",
     "\xe8\x87\xaa\xe5\x8a\xa8\xe5\x9b\x9e\xe5\xa4\x8d",
     "\xe8\x87\xaa\xe5\x8b\x95\xe5\x9b\x9e\xe8\xa6\x86",
-    "\xec\x9e\x90\xeb\x8f\x99 \xed\x9a\x8c\xec\x8b\xa0"
+    "\xec\x9e\x90\xeb\x8f\x99 \xed\x9a\x8c\xec\x8b\xa0",
+    /* what Outlook writes in other languages */
+    "resposta autom\xc3\xa0tica", "sj\xc3\xa1lfvirkt svar",
+    "automaatvastus", "autom\xc4\x81tiska atbilde",
+    "automatinis atsakymas", "automatikus v\xc3\xa1lasz",
+    "r\xc4\x83spuns automat", "samodejni odgovor", "automatski odgovor",
+    "automatick\xc3\xa1 odpove\xc4\x8f", "balasan otomatis",
+    "\xce\xb1\xcf\x85\xcf\x84\xcf\x8c\xce\xbc\xce\xb1\xcf\x84\xce\xb7"
+        " \xce\xb1\xcf\x80\xce\xac\xce\xbd\xcf\x84\xce\xb7\xcf\x83\xce"
+        "\xb7",
+    "\xd0\xb0\xd0\xb2\xd1\x82\xd0\xbe\xd0\xbc\xd0\xb0\xd1\x82\xd0\xb8"
+        "\xd1\x87\xd0\xbd\xd0\xb0 \xd0\xb2\xd1\x96\xd0\xb4\xd0\xbf\xd0"
+        "\xbe\xd0\xb2\xd1\x96\xd0\xb4\xd1\x8c",
+    "\xd0\xb0\xd0\xb2\xd1\x82\xd0\xbe\xd0\xbc\xd0\xb0\xd1\x82\xd0\xb8"
+        "\xd1\x87\xd0\xb5\xd0\xbd \xd0\xbe\xd1\x82\xd0\xb3\xd0\xbe\xd0"
+        "\xb2\xd0\xbe\xd1\x80",
+    "\xd0\xb0\xd1\x83\xd1\x82\xd0\xbe\xd0\xbc\xd0\xb0\xd1\x82\xd1\x81"
+        "\xd0\xba\xd0\xb8 \xd0\xbe\xd0\xb4\xd0\xb3\xd0\xbe\xd0\xb2\xd0"
+        "\xbe\xd1\x80",
+    "\xd7\xaa\xd7\xa9\xd7\x95\xd7\x91\xd7\x94 \xd7\x90\xd7\x95\xd7\x98"
+        "\xd7\x95\xd7\x9e\xd7\x98\xd7\x99\xd7\xaa",
+    "\xd8\xb1\xd8\xaf \xd8\xaa\xd9\x84\xd9\x82\xd8\xa7\xd8\xa6\xd9\x8a",
+    "\xd8\xa7\xd9\x84\xd8\xb1\xd8\xaf \xd8\xa7\xd9\x84\xd8\xaa\xd9\x84"
+        "\xd9\x82\xd8\xa7\xd8\xa6\xd9\x8a",
+    "tr\xe1\xba\xa3 l\xe1\xbb\x9di t\xe1\xbb\xb1 \xc4\x91\xe1\xbb\x99ng",
+    "\xe0\xb8\x95\xe0\xb8\xad\xe0\xb8\x9a\xe0\xb8\x81\xe0\xb8\xa5\xe0"
+        "\xb8\xb1\xe0\xb8\x9a\xe0\xb8\xad\xe0\xb8\xb1\xe0\xb8\x95\xe0"
+        "\xb9\x82\xe0\xb8\x99\xe0\xb8\xa1\xe0\xb8\xb1\xe0\xb8\x95\xe0"
+        "\xb8\xb4"
 };
 
 /* What out-of-office notices begin with, folded. */
 static const char *const people[] = {
+    "auto:",                    /* "AUTO: Ada is out of the office": Notes */
     "out of office", "out of the office", "out-of-office",
     "i am out of the office", "i'm out of the office", "away from the office",
     "away from my mail", "away from my desk", "on vacation", "on holiday",
@@ -62,10 +93,13 @@ static const char *const people[] = {
     "\xe5\xa4\x96\xe5\x87\xba", "\xeb\xb6\x80\xec\x9e\xac\xec\xa4\x91"
 };
 
-/* Return whether TEXT begins with one of the COUNT PHRASES as words. */
-static int begins_with(const char *text, const char *const *phrases,
-                       size_t count)
+/* Return what follows the longest of the COUNT PHRASES that TEXT begins with, as
+ * words; NULL if it begins with none. */
+static const char *after_phrase(const char *text, const char *const *phrases,
+                                size_t count)
 {
+    const char *found = NULL;
+
     for (size_t i = 0; i < count; i++) {
         size_t len = strlen(phrases[i]);
         const char *end = text + len;
@@ -73,17 +107,27 @@ static int begins_with(const char *text, const char *const *phrases,
         if (!strncmp(text, phrases[i], len)
             && ((phrases[i][len - 1] & 0x80)    /* a language without blanks */
                 || (!(*end & 0x80) && !apr_isalnum(*end)))) {
-            return 1;
+            found = found && found > end ? found : end;
         }
     }
-    return 0;
+    return found;
+}
+
+/* Return whether TEXT, which follows a phrase, ends it: a colon, another mark,
+ * nothing. "Automatic reply does not work" is a sentence of a person. */
+static int ends_phrase(const char *text)
+{
+    text += crm_text_blank_span(text);
+    return !*text || (crm_text_bare_span(text) && !strchr("?!,('", *text));
 }
 
 int crm_mail_away(const char *subject, int answers, apr_pool_t *scratch_pool)
 {
     const char *text = subject ? crm_text_fold(subject, scratch_pool) : "";
+    const char *end;
 
-    text += strspn(text, " \t[(*\"'");
-    return begins_with(text, programs, CRM_NELTS(programs))
-           || (answers && begins_with(text, people, CRM_NELTS(people)));
+    text += crm_text_bare_span(text);
+    end = after_phrase(text, programs, CRM_NELTS(programs));
+    return (end && (answers || ends_phrase(end)))
+           || (answers && after_phrase(text, people, CRM_NELTS(people)));
 }

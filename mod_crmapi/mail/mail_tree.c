@@ -13,6 +13,7 @@
 
 #include "crm_mail.h"
 #include "mail_head.h"
+#include "mail_repair.h"
 
 /* The property of a part with its enclosed_t. */
 #define ENCLOSED "crm-enclosed"
@@ -321,6 +322,7 @@ GMimeMessage *crm_mail_tree_head(unsigned *cut_p, const char *bytes,
 {
     reader_t reader;
 
+    bytes = crm_mail_repair(&len, bytes, pool);
     return begin(&reader, cut_p, bytes, len, pool);
 }
 

@@ -391,6 +391,113 @@ START_TEST(message_ids_are_found)
 }
 END_TEST
 
+/* Headers that name the mail <a@b>. */
+static const char *const references[] = {
+    "In-Reply-To: <a@b>", "In-Reply-To: a@b", "References: <x@y> <a\n @b>",
+    "In-Reply-To: Your message <a@b> of today", "References: <x@y><a@b>",
+    /* a name that was written as a text */
+    "In-Reply-To: =?utf-8?Q?=3Ca=40b=3E?=",
+    "References: =?utf-8?Q?=3Cx=40y=3E_=3Ca?=\n =?utf-8?Q?=40b=3E?=",
+    "In-Reply-To: &lt;a@b&gt;", "References: &lt;x@y&gt; &lt;a@b&gt;",
+};
+
+START_TEST(a_mail_names_what_it_answers)
+{
+    apr_pool_t *pool = crm_check_pool();
+    const char *text = apr_pstrcat(pool, references[_i], "\n\nx\n", NULL);
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    ck_assert_int_gt(mail.references->nelts, 0);
+    same(references[_i], "the last", APR_ARRAY_IDX(
+             mail.references, mail.references->nelts - 1, const char *),
+         "<a@b>");
+}
+END_TEST
+
+/* Headers of a file (RFC 2183, 2231, 2047), and its name. */
+static const struct {
+    const char *headers, *name;
+} names[] = {
+    {"Content-Disposition: attachment; filename=a.pdf", "a.pdf"},
+    {"Content-Disposition: attachment; filename=\"\"\nContent-Type:"
+     " application/pdf; name=a.pdf", "a.pdf"},
+    {"Content-Disposition: attachment; filename=ol.pdf;"
+     " filename*=utf-8''%C3%B6l.pdf", "\xc3\xb6l.pdf"},
+    {"Content-Disposition: attachment; filename*=utf-8''%C3%B6l.pdf;"
+     " filename=ol.pdf", "\xc3\xb6l.pdf"},
+    {"Content-Disposition: attachment; filename*=utf-8''a.pdf; filename=b.pdf",
+     "a.pdf"},
+    {"Content-Disposition: attachment; filename*0*=utf-8''%C3;\n"
+     " filename*1*=%B6l.pdf", "\xc3\xb6l.pdf"},
+    /* an encoded word, in pieces */
+    {"Content-Disposition: attachment; filename*0=\"=?utf-8?Q?=C3=B6\";\n"
+     " filename*1=\"l.pdf?=\"", "\xc3\xb6l.pdf"},
+    {"Content-Type: application/pdf; name*0=\"=?utf-8?B?w7Zs\";\n"
+     " name*1=\"LnBkZg==?=\"", "\xc3\xb6l.pdf"},
+};
+
+START_TEST(a_file_has_its_name)
+{
+    apr_pool_t *pool = crm_check_pool();
+    const char *text = apr_pstrcat(
+        pool, "Content-Type: multipart/mixed; boundary=b\n\n--b\n",
+        strstr(names[_i].headers, "Content-Type") ? ""
+        : "Content-Type: application/pdf\n", names[_i].headers,
+        "\n\nx\n--b--\n", NULL);
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    ck_assert_int_eq(mail.attachments->nelts, 1);
+    same(names[_i].headers, "name", APR_ARRAY_IDX(
+             mail.attachments, 0, crm_mail_attachment_t).name, names[_i].name);
+}
+END_TEST
+
+/* Headers of a mail, and what it is (contract 18.5). */
+static const struct {
+    const char *headers, *automatic;
+} kinds[] = {
+    {"Subject: Automatic reply: Offer", "auto-reply"},
+    {"Subject: R\xc3\xa9ponse automatique : Offer", "auto-reply"},
+    {"Subject: [Auto-Reply] Offer", "auto-reply"},
+    {"Subject: \xe3\x80\x90\xe8\x87\xaa\xe5\x8b\x95\xe8\xbf\x94\xe4\xbf\xa1"
+     "\xe3\x80\x91 Offer", "auto-reply"},
+    {"Subject: Autoreply", "auto-reply"},
+    {"Subject: Automatikus v\xc3\xa1lasz: Offer", "auto-reply"},
+    {"Subject: \xce\x91\xcf\x85\xcf\x84\xcf\x8c\xce\xbc\xce\xb1\xcf\x84\xce\xb7"
+     " \xce\xb1\xcf\x80\xce\xac\xce\xbd\xcf\x84\xce\xb7\xcf\x83\xce\xb7: x",
+     "auto-reply"},
+    {"Subject: \xd7\xaa\xd7\xa9\xd7\x95\xd7\x91\xd7\x94 \xd7\x90\xd7\x95\xd7"
+     "\x98\xd7\x95\xd7\x9e\xd7\x98\xd7\x99\xd7\xaa: x", "auto-reply"},
+    {"Subject: AUTO: Ada is out of the office\nIn-Reply-To: <a@b>",
+     "auto-reply"},
+    {"Subject: Automatic reply of Ada\nIn-Reply-To: <a@b>", "auto-reply"},
+    {"X-Auto-Reply-From: ada@example.org", "auto-reply"},
+    {"X-FC-MachineGenerated: true", "auto-reply"},
+    {"X-POST-MessageClass: 9; Autoresponder", "auto-reply"},
+    {"Preference: auto_reply", "auto-reply"},
+    /* what people write */
+    {"Subject: Automatic reply does not work", NULL},
+    {"Subject: Autoreply feature?", NULL},
+    {"Subject: Automatic reply?", NULL},
+    {"Subject: AUTO: an old one for sale", NULL},
+    {"Subject: Re: Automatic reply: Offer\nIn-Reply-To: <a@b>", NULL},
+    {"Subject: Out of office", NULL},
+};
+
+START_TEST(a_mail_is_automatic_or_a_persons)
+{
+    apr_pool_t *pool = crm_check_pool();
+    const char *text = apr_pstrcat(pool, "From: ada@example.org\n",
+                                   kinds[_i].headers, "\n\nx\n", NULL);
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    same(kinds[_i].headers, "kind", mail.automatic, kinds[_i].automatic);
+}
+END_TEST
+
 /* What returns a mail <id@crm.example> with a token, and what that says of the
  * address. BODY follows "From: FROM" and the type of a mail. */
 #define TOKEN "0123456789abcdef0123456789abcdef"
@@ -516,6 +623,10 @@ static const struct {
      "Content-Type: multipart/report; boundary=b\n\n--b\n\nSMTP: 553 5.3.0 no\n"
      "\n--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
      "bounce", "5.3.0", CRM_MAIL_FAILED, 1},
+    {"a blank line before the mail", "MAILER-DAEMON@mx.example",
+     MIXED "--b\n\n550 5.1.1 User unknown\n"
+     "--b\nContent-Type: message/rfc822\n\n\n" OURS "--b--\n",
+     "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
     {"fields in multipart/mixed", "<>",
      MIXED "--b\n\nsorry\n--b\nContent-Type: message/delivery-status\n\n"
      "Original-Recipient: <ada@example.org>\nAction: failed\nDiagnostic-Code:"
@@ -944,6 +1055,11 @@ int main(void)
     tcase_add_test(reads, long_texts_are_cut_and_that_is_said);
     tcase_add_test(reads, blank_lines_within_quotes_are_bounded);
     tcase_add_test(reads, message_ids_are_found);
+    tcase_add_loop_test(reads, a_mail_names_what_it_answers, 0,
+                        COUNT(references));
+    tcase_add_loop_test(reads, a_file_has_its_name, 0, COUNT(names));
+    tcase_add_loop_test(reads, a_mail_is_automatic_or_a_persons, 0,
+                        COUNT(kinds));
     tcase_add_loop_test(reads, whatever_returns_a_mail_is_a_bounce, 0,
                         CRM_NELTS(returned));
     tcase_add_loop_test(reads, a_status_says_whether_it_speaks_of_the_address,

@@ -55,7 +55,16 @@ static const struct {
     {"From: =?utf-8?Q?Grace_=3Cgrace=40example=2Eorg=3E?=\n", GRACE, "Grace",
      NULL},
     {"From: Grace <@r.example,@s.example:" GRACE ">\n", GRACE, "Grace", NULL},
+    {"From: a@example.net via Shop <" GRACE ">\n", GRACE,
+     "a@example.net via Shop", NULL},
+    {"From: " GRACE "\nReply-To: \"'b@example.org'\"\n", "b@example.org", NULL,
+     "b@example.org"},
     {"From: nobody at all\n", NULL, NULL, NULL},
+    /* as it was sent (contract 17.2) */
+    {"From: Grace <g@xn--bcher-kva.example>\n", "g@xn--bcher-kva.example",
+     "Grace", NULL},
+    {"From: g@b\xc3\xbc""cher.example\n", "g@b\xc3\xbc""cher.example", NULL,
+     NULL},
     /* lists */
     {LIST "From: Grace via L <l@example.org>\nX-Original-Sender: " GRACE "\n",
      GRACE, NULL, NULL},
