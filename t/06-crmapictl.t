@@ -607,9 +607,14 @@ subtest "an import leaves statistics of what it filled" => sub {
 
 subtest "a full disk is not a success" => sub {
     plan(skip_all => "no /dev/full here") unless -c "/dev/full";
-    for my $command ("workspace list", "--help", "--json workspace list") {
+    crmapictl_ok($db, "workspace", "create", "--name", "Full disk");
+    for my $command (map { ("$_ >/dev/full", "$_ >&-") } "workspace list",
+            "--help", "--json workspace list", "key create --workspace"
+            . " full-disk --name k --scopes read", "apply --workspace full-disk"
+            . " --dry-run -") {
         my ($code, $out, $err) = run_program(command => ["sh", "-c",
-            "exec $CrmTest::BUILD{CTL} $command >/dev/full"],
+            "exec $CrmTest::BUILD{CTL} $command"],
+            stdin => qq({"object":"agent","name":"a"}),
             env => { CRMAPI_DATABASE => postgres()->conninfo($db) });
         is($code, 1, "$command: exit code");
         like($err, qr/\Acrmapictl: cannot write: [^\n]+\n\z/, "and why");

@@ -12,9 +12,11 @@ use CrmTest::Data;
 use CrmTest::Dump;
 use CrmTest::Receiver;
 use CrmTest::Samples;
+use CrmTest::Session;
 use Digest::SHA qw(sha256_hex);
 use File::Temp qw(tempdir);
 use JSON::PP ();
+use POSIX ();
 
 my $CONF = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n"
     . "CrmApiIntakeLimit 0\nCrmApiAddressLimit 0\n"
@@ -498,6 +500,37 @@ subtest "a dump in a file" => sub {
     ($code, $out, $err) = crmapictl($there, "workspace", "restore",
         "$scratch/none");
     like($err, qr/cannot read \S+none: No such file/, "no file to restore");
+};
+
+subtest "a dump in a file that is not completed leaves nothing" => sub {
+    my @path = ("$scratch/kept.dump", "$scratch/kept.dump.");
+    my $kept = sub { is(read_file($path[0]), "before", "the file is as it was");
+        is_deeply([glob "$path[1]*"], [], "no part of another is left") };
+    my @dump = ($CrmTest::BUILD{CTL}, "workspace", "dump", $small->id,
+        "--output", $path[0]);
+    my %env = (CRMAPI_DATABASE => postgres()->conninfo($here));
+    write_file($path[0], "before");
+    my ($code, $out, $err) = run_program(env => \%env, command => ["sh", "-c",
+        'ulimit -f 1; exec "$@"', "sh", @dump]);
+    is($code, 1, "the file gets too large");
+    like($err, qr/^crmapictl: cannot write.*: File too large$/m, "it is said");
+    $kept->();
+    for my $signal (qw(INT TERM HUP)) {
+        my $let_go = holding($here, "LOCK TABLE crmapi.contact");
+        my $pid = fork // die "fork: $!\n";
+        if (!$pid) {
+            $SIG{$_} = "DEFAULT" for qw(INT TERM HUP);
+            $ENV{CRMAPI_DATABASE} = $env{CRMAPI_DATABASE};
+            open(STDERR, ">", "/dev/null");
+            exec(@dump) or POSIX::_exit(127);
+        }
+        wait_blocked($here, 1);
+        kill $signal, $pid;
+        waitpid $pid, 0;
+        isnt($? & 127, 0, "ended by SIG$signal");
+        $kept->();
+        $let_go->();
+    }
 };
 
 # ---- what has changed since a dump ----------------------------------------------

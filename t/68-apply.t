@@ -262,6 +262,92 @@ END
         qr/no workspace "nowhere"; --create/, "no such workspace");
 };
 
+subtest "a new workspace is checked like one that is there" => sub {
+    for ([{ slug => "Bad Slug", name => "x" }, "/slug", qr/must be 1 to 63/],
+        [{ slug => 5, name => "x" }, "/slug", qr/must be a string/],
+        [{ slug => "fresh", name => " " }, "/name", qr/must not be blank/],
+        [{ slug => "fresh", name => "" }, "/name", qr/must not be empty/],
+        [{ slug => "fresh", plan => "gold" }, "/plan", qr/is not a plan/],
+        [{ slug => "fresh", plan => "x" x 1001 }, "/plan", qr/must have at most/]) {
+        my ($settings, $pointer, $rule) = @$_;
+        my $file = lines({ object => "workspace", %$settings });
+        like(refusal("--create", $file), qr{\Q$file\E: line 1: $pointer: $rule},
+            "$pointer: $rule");
+    }
+    like(refusal("--create", "--workspace", "Bad Slug", file("[]")),
+        qr/--workspace must be 1 to 63/, "the slug of the option");
+    like(refusal("--workspace", "one", lines({ object => "workspace",
+        slug => 5 })), qr{/slug: must be a string}, "one that is there, too");
+    like(refusal("--workspace", "one", lines({ %$_, name => " \x{200b}" })),
+        qr{/name: must not be blank}, "$_->{object}: a name that shows nothing")
+        for { object => "workspace" }, { object => "intake_token" },
+            { object => "admin", email => "x\@one.example" };
+    is_deeply([@{applied("--create", lines({ object => "workspace",
+        slug => "fresh" }))}{qw(created changed unchanged)}], [1, 0, 0],
+        "one object counts once");
+};
+
+subtest "the address of an endpoint is checked when it changes, too" => sub {
+    my ($hook) = @{$json->decode(show("one"))->{webhook_endpoint}};
+    my $to = sub { lines({ object => "webhook_endpoint", id => $hook->{id},
+        url => $_[0] }) };
+    like(refusal("--workspace", "one", $to->("http://0.0.0.0/")),
+        qr{line 1: /url: nothing can be reached at 0\.0\.0\.0$},
+        "nothing is there");
+    my ($code, $out, $err) = crmapictl($db, "apply", "--dry-run", "--workspace",
+        "one", $to->("http://10.0.0.1/"));
+    is($code, 3, "a private network may be meant");
+    like($err, qr/^crmapictl: warning: 10\.0\.0\.1 is not public/,
+        "there is a warning");
+    is((crmapictl($db, "apply", "--dry-run", "--workspace", "one",
+        $to->($hook->{url})))[2], "", "not of what stays");
+};
+
+subtest "what only one may have changes hands in one document" => sub {
+    my @agents = map { { object => "agent", slug => "hand-$_", name => "$_",
+        agent_email => "hand-$_\@one.example", agent_phone => "+4930555000$_" } }
+        1 .. 3;
+    apply("--create", "--workspace", "hands", lines(@agents));
+    my %id = map { $_->{name} => $_->{id} } @{$json->decode(show("hands"))
+        ->{agent}};
+    $agents[$_ - 1]{id} = $id{$_} for 1 .. 3;
+    my @turned = map { my $to = $_; my $from = $to % 3;
+        +{ %{$agents[$to - 1]}, map { $_ => $agents[$from]{$_} } qw(slug
+            agent_email agent_phone) } } 1 .. 3;
+    is(applied("--workspace", "hands", lines(@turned))->{changed}, 3,
+        "three agents, in a circle");
+    is(applied("--workspace", "hands", lines(@turned))->{unchanged}, 3,
+        "again nothing");
+    my @heir = ({ object => "agent", slug => "heir", name => "Heir",
+        map { $_ => $turned[0]{$_} } qw(agent_email agent_phone) });
+    like(refusal("--workspace", "hands", lines(@heir)),
+        qr{/agent_email: belongs to another agent}, "who stays keeps them");
+    like(apply("--prune", "--workspace", "hands", lines(@heir)),
+        qr/^1 created, 0 changed, 3 deleted/m, "who is pruned does not");
+    is(sql($db, "SELECT string_agg(agent_email, ' ') FROM crmapi.agent WHERE"
+        . " agent_email LIKE 'hand-%'"), "hand-2\@one.example", "as it says");
+};
+
+subtest "variables in names of members" => sub {
+    my %field = (type => "text", label => 'of ${SIZE}');
+    my $file = sub { lines({ object => "form", name => "Sizes", bot_id => "ada",
+        custom_fields => { @_ } }) };
+    my @set = ("--workspace", "three", "--set", "SIZE=eu");
+    apply(@set, $file->('size_${SIZE}' => \%field, '$${x}' => \%field));
+    is(sql($db, "SELECT string_agg(k, ' ' ORDER BY k) FROM crmapi.form f,"
+        . " jsonb_object_keys(f.custom_fields) k WHERE f.name = 'Sizes'"),
+        '${x} size_eu', "they are replaced");
+    my $other = database();
+    my $shown = show("three");
+    crmapictl_ok($other, "apply", "--create", file($shown));
+    is(crmapictl_ok($other, "show", $json->decode($shown)->{workspace}{slug}),
+        $shown, "show, apply elsewhere, show: the same");
+    like(refusal(@set, $file->('${NONE}' => \%field)),
+        qr/custom_fields\/\$\{NONE\}: \$\{NONE\} has no value/, "no value");
+    like(refusal(@set, $file->('${SIZE}' => \%field, eu => \%field)),
+        qr/has the name of another member/, "no two of one name");
+};
+
 subtest "variables come from files, too" => sub {
     my $set = file("# of four\nSLUG=four\nNAME=Four\nLIMIT=5\n");
     my $name = file("Vier \$\n");
@@ -272,6 +358,23 @@ subtest "variables come from files, too" => sub {
     is($shown->{workspace}{read_limit}, 5, "a file of values");
     is((crmapictl($db, "apply", "--set", "1=2", $template))[0], 2,
         "no name: 2");
+    write_file($set, "\xef\xbb\xbfSLUG=four\r\nNAME=Four\r\nLIMIT=5\r\n");
+    like(apply("--set-file", $set, $template), qr/^~ workspace "Four Ltd"/,
+        "a byte order mark is none of the name");
+    write_file($_->[1], "LIMIT=6\nSLUG=fo\0ur\nNAME=x\n") , like(refusal(
+        "--workspace", "four", "--set-file", $_->[0], file("[]")),
+        qr/--set-file: \Q$_->[1]\E must not contain U\+0000/,
+        "nothing is cut off") for [$set, $set], ["NAME=$name", $name];
+};
+
+subtest "long documents" => sub {
+    my $text = $json->encode({ object => "agent", slug => "ada" });
+    my $long = file($text . " " x 5_000_000);
+    like(apply("--dry-run", "--workspace", "one", $long), qr/ 1 unchanged$/,
+        "5 MB");
+    write_file($long, $text . " " x (16 << 20));
+    like(refusal("--workspace", "one", $long), qr/is longer than 16 MiB/,
+        "what is too long is refused");
 };
 
 subtest "secrets are made once, or come from files" => sub {

@@ -133,21 +133,44 @@ static crm_error_t *take_turn(ctl_apply_t *apply, const char *prefix,
                      "hashtextextended($1::text || $2::text, 0))", 2, values);
 }
 
-/* Make the workspace that --workspace or SETTINGS (may be NULL) names. */
+/* Check SETTINGS before the workspace is made of them. SLUGGED: its slug is in
+ * them. */
+static crm_error_t *check_settings(ctl_apply_t *apply, ctl_item_t *settings,
+                                   int slugged)
+{
+    size_t count = (size_t)crm_resource_fields(ctl_kinds->resource);
+    ctl_row_t row = {.values = apr_pcalloc(apply->ctl->pool, count
+                                           * sizeof(*row.values))};
+    ctl_work_t work = {.item = settings, .row = &row};
+    const char *slug = ctl_match_text(settings, "slug");
+    const char *rule = slug && slugged ? ctl_slug_rule(slug) : NULL;
+
+    return rule ? ctl_item_refuse(apply->ctl, settings, "slug", rule)
+           : ctl_apply_read(apply, ctl_kinds, &work);
+}
+
+/* Make the workspace that --workspace or SETTINGS (may be NULL) names. Its plan is
+ * set as its other settings are. */
 static crm_error_t *make_workspace(ctl_apply_t *apply,
-                                   const ctl_item_t *settings)
+                                   ctl_item_t *settings)
 {
     ctl_t *ctl = apply->ctl;
-    const char *given = ctl->options[CTL_WORKSPACE];
+    const char *given = ctl->options[CTL_WORKSPACE], *rule;
     char id[CRM_UUID_LEN + 1];
     int by_id = given && crm_uuid_parse(id, given, strlen(given));
     const char *slug = settings ? ctl_match_text(settings, "slug") : NULL;
     const char *name = settings ? ctl_match_text(settings, "name") : NULL;
     PGresult *result;
 
+    if (settings) {
+        CRM_ERR(check_settings(apply, settings, !given));
+    }
+    rule = given && !by_id ? ctl_slug_rule(given) : NULL;
+    if (rule) {
+        return ctl_fault(ctl, "--workspace %s", rule);
+    }
     ctl->options[CTL_NAME] = name ? name : given ? given : slug;
     ctl->options[CTL_SLUG] = given ? by_id ? NULL : given : slug;
-    ctl->options[CTL_PLAN] = settings ? ctl_match_text(settings, "plan") : NULL;
     ctl->options[CTL_ID] = by_id ? given : given ? NULL
                            : ctl_match_text(settings, "id");
     if (!ctl->options[CTL_NAME]) {
@@ -239,6 +262,7 @@ static crm_error_t *apply_kind(ctl_apply_t *apply, const ctl_kind_t *kind)
         CRM_ERR(ctl_apply_read(apply, kind, &APR_ARRAY_IDX(works, i,
                                                            ctl_work_t)));
     }
+    CRM_ERR(ctl_apply_free(apply, kind, works));
     CRM_ERR(ctl_apply_addresses(apply, kind, works));
     for (int i = 0; i < works->nelts; i++) {
         CRM_ERR(ctl_apply_write(apply, kind, &APR_ARRAY_IDX(works, i,

@@ -79,6 +79,10 @@ static void read_field(ctl_apply_t *apply, const ctl_kind_t *kind,
 
     work->binds[i] = work->row->values[i];
     if (is_given(kind, field, work)) {
+        if (value && !strcmp(field->name, "slug")
+            && !json_object_is_type(value, json_type_string)) {
+            crm_input_error(input, field->name, "must be a string");
+        }
         return;
     }
     if (there && (value || !work->is_new)) {
@@ -122,12 +126,78 @@ crm_error_t *ctl_apply_read(ctl_apply_t *apply, const ctl_kind_t *kind,
                            detail->message);
 }
 
-/* ---- addresses ------------------------------------------------------------ */
+/* Return whether the document changes the field I of WORK's row. */
+static int is_changed(const ctl_kind_t *kind, const ctl_work_t *work, int i,
+                      apr_pool_t *pool)
+{
+    return work->sent[i]
+           && !crm_type_equal(&kind->resource->fields[i], work->row->values[i],
+                              work->binds[i], pool);
+}
 
-/* The fields that belong to one agent. */
-static const char *const addresses[] = {
-    "agent_email", "email_outbound_email", "agent_phone", NULL
+/* ---- what only one may have ----------------------------------------------- */
+
+/* The fields that belong to one agent: its slug in its workspace, its addresses in the
+ * database. */
+static const char *const unique[] = {
+    "slug", "agent_email", "email_outbound_email", "agent_phone", NULL
 };
+static const char *const *const addresses = unique + 1;
+
+/* Return whether the field I of ROW, of KIND, will not have its value any more, if WORK
+ * (NULL: nothing) is written and --prune is done. */
+static int is_freed(const ctl_apply_t *apply, const ctl_kind_t *kind,
+                    const ctl_row_t *row, const ctl_work_t *work, int i)
+{
+    return row->values[i] && (work ? is_changed(kind, work, i, apply->ctl->pool)
+                              : apply->ctl->options[CTL_PRUNE] != NULL);
+}
+
+/* Take the unique fields of ROW, as far as they are freed. */
+static crm_error_t *free_row(ctl_apply_t *apply, const ctl_kind_t *kind,
+                             const ctl_row_t *row, const ctl_work_t *work)
+{
+    PGresult *result;
+    crm_sql_t sql;
+    int set = 0;
+
+    crm_sql_init(&sql, apply->ctl->pool);
+    crm_sql_adds(&sql, "UPDATE crmapi.", kind->table, " AS t SET ", NULL);
+    for (int u = 0; unique[u]; u++) {
+        if (is_freed(apply, kind, row, work, ctl_kind_index(kind, unique[u]))) {
+            crm_sql_adds(&sql, set++ ? ", " : "", unique[u], " = NULL", NULL);
+        }
+    }
+    crm_sql_template(&sql, " WHERE t.workspace_id = ?", apply->workspace_id,
+                     "uuid");
+    crm_sql_template(&sql, " AND t.id = ?", row->id, "uuid");
+    return set ? ctl_apply_run(&result, apply, &sql) : NULL;
+}
+
+crm_error_t *ctl_apply_free(ctl_apply_t *apply, const ctl_kind_t *kind,
+                            const apr_array_header_t *works)
+{
+    const apr_array_header_t *rows = CTL_ROWS(apply, kind);
+
+    if (strcmp(kind->resource->name, "agent")) {
+        return NULL;
+    }
+    for (int i = 0; i < works->nelts; i++) {
+        const ctl_work_t *work = &APR_ARRAY_IDX(works, i, ctl_work_t);
+
+        if (!work->is_new) {
+            CRM_ERR(free_row(apply, kind, work->row, work));
+        }
+    }
+    for (int i = 0; i < rows->nelts; i++) {
+        const ctl_row_t *row = APR_ARRAY_IDX(rows, i, const ctl_row_t *);
+
+        if (!row->item) {
+            CRM_ERR(free_row(apply, kind, row, NULL));
+        }
+    }
+    return NULL;
+}
 
 /* Add WORK, an agent with the number LINE, to those that are checked, if it has a
  * new address. */
@@ -238,15 +308,6 @@ static crm_error_t *insert(ctl_apply_t *apply, const ctl_kind_t *kind,
     return ctl_apply_run(&result, apply, &sql);
 }
 
-/* Return whether the document changes the field I of WORK's row. */
-static int is_changed(const ctl_kind_t *kind, const ctl_work_t *work, int i,
-                      apr_pool_t *pool)
-{
-    return work->sent[i]
-           && !crm_type_equal(&kind->resource->fields[i], work->row->values[i],
-                              work->binds[i], pool);
-}
-
 /* Add the fields of WORK that change to SQL, a SET list, and to *NAMES_P. What has
  * no column is written at once. */
 static crm_error_t *add_changes(const char **names_p, crm_sql_t *sql,
@@ -293,11 +354,13 @@ static crm_error_t *update(ctl_apply_t *apply, const ctl_kind_t *kind,
     crm_sql_adds(&sql, "UPDATE crmapi.", kind->table, " AS t", NULL);
     len = sql.text.len;
     CRM_ERR(add_changes(&names, &sql, apply, kind, work));
-    if (!*names) {
-        apply->same++;
-        return NULL;
+    if (kind == ctl_kinds && apply->created) {
+        /* it is noted already */
     }
-    if (kind != ctl_kinds || !apply->created) {
+    else if (!*names) {
+        apply->same++;
+    }
+    else {
         ctl_apply_note(apply, '~', kind, work->row)->fields = names;
     }
     if (sql.text.len == len) {

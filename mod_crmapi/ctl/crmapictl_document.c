@@ -114,19 +114,20 @@ crm_error_t *ctl_item_refuse(ctl_t *ctl, const ctl_item_t *item,
 
 /* ---- variables ------------------------------------------------------------ */
 
-/* Set *TEXT_P to the text of the file PATH, "-": stdin. */
+/* Set *TEXT_P to the text of the file PATH, "-": stdin. A byte order mark is left
+ * out. */
 static crm_error_t *read_file(const char **text_p, apr_size_t *len_p,
                               ctl_t *ctl, const char *path)
 {
     int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC)
                                : STDIN_FILENO;
+    apr_size_t bom;
     crm_buf_t buf;
     ssize_t n = fd < 0 ? -1 : 1;
 
     crm_buf_init(&buf, 65536, ctl->pool);
     while (n > 0 && buf.len <= CTL_DOCUMENT_MAX) {
-        crm_buf_grow(&buf, 65536);
-        n = read(fd, buf.data + buf.len, 65536);
+        n = read(fd, crm_buf_reserve(&buf, 65536), 65536);
         buf.len += n > 0 ? (apr_size_t)n : 0;
     }
     if (n < 0) {
@@ -135,11 +136,21 @@ static crm_error_t *read_file(const char **text_p, apr_size_t *len_p,
     if (fd != STDIN_FILENO) {
         close(fd);
     }
-    *len_p = buf.len;
+    bom = buf.len >= 3 && !memcmp(buf.data, "\xef\xbb\xbf", 3) ? 3 : 0;
+    *len_p = buf.len - bom;
     crm_buf_putc(&buf, '\0');
-    *text_p = buf.data;
+    *text_p = buf.data + bom;
     return *len_p > CTL_DOCUMENT_MAX
            ? ctl_fault(ctl, "%s is longer than 16 MiB", path) : NULL;
+}
+
+/* The same of a file with values of variables. */
+static crm_error_t *read_values(const char **text_p, apr_size_t *len_p,
+                                ctl_t *ctl, const char *path)
+{
+    CRM_ERR(read_file(text_p, len_p, ctl, path));
+    return !memchr(*text_p, '\0', *len_p) ? NULL
+           : ctl_fault(ctl, "--set-file: %s must not contain U+0000", path);
 }
 
 /* Set the variable in the LEN bytes at TEXT, NAME=VALUE. OPTION gave it. With
@@ -158,7 +169,7 @@ static crm_error_t *set_variable(reader_t *reader, const char *text,
                           " A-Z, a-z, 0-9 and _", option);
     }
     if (from_file) {
-        CRM_ERR(read_file(&value, &len, reader->ctl, value));
+        CRM_ERR(read_values(&value, &len, reader->ctl, value));
         while (len && strchr("\r\n", value[len - 1])) {
             len--;
         }
@@ -179,7 +190,7 @@ static crm_error_t *set_from_file(reader_t *reader, const char *path)
     const char *text, *end;
     apr_size_t len;
 
-    CRM_ERR(read_file(&text, &len, reader->ctl, path));
+    CRM_ERR(read_values(&text, &len, reader->ctl, path));
     for (; *text; text = *end ? end + 1 : end) {
         end = text + strcspn(text, "\n");
         len = (apr_size_t)(end - text) - (end > text && end[-1] == '\r');
@@ -288,6 +299,48 @@ static const char *pointer_to(const place_t *place, apr_pool_t *pool)
            : crm_pointer_item(around, place->index, pool);
 }
 
+/* Return the names of the members of OBJECT that have a variable, in POOL. */
+static apr_array_header_t *names_to_replace(json_object *object,
+                                            apr_pool_t *pool)
+{
+    apr_array_header_t *names = apr_array_make(pool, 1, sizeof(const char *));
+
+    json_object_object_foreach(object, name, value) {
+        if (strstr(name, "${")) {
+            APR_ARRAY_PUSH(names, const char *) = apr_pstrdup(pool, name);
+        }
+        (void)value;
+    }
+    return names;
+}
+
+/* Replace the variables in the names of the members of OBJECT, which is at PLACE in
+ * ITEM. */
+static crm_error_t *replace_names(reader_t *reader, const ctl_item_t *item,
+                                  json_object *object, const place_t *place)
+{
+    apr_pool_t *pool = reader->ctl->pool;
+    apr_array_header_t *names = names_to_replace(object, pool);
+
+    for (int i = 0; i < names->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(names, i, const char *), *rule;
+        const char *other = replace(&rule, reader, name);
+        place_t at = {place, name, 0};
+
+        if (other && json_object_object_get_ex(object, other, NULL)) {
+            rule = "has the name of another member";
+        }
+        if (rule) {
+            return ctl_item_refuse(reader->ctl, item, pointer_to(&at, pool),
+                                   rule);
+        }
+        json_object_object_add(object, other, json_object_get(
+                                   json_object_object_get(object, name)));
+        json_object_object_del(object, name);
+    }
+    return NULL;
+}
+
 /* Replace the variables in VALUE, which is at PLACE in ITEM. */
 static crm_error_t *replace_all(reader_t *reader, const ctl_item_t *item,
                                 json_object *value, const place_t *place)
@@ -317,6 +370,7 @@ static crm_error_t *replace_all(reader_t *reader, const ctl_item_t *item,
         }
     }
     else if (json_object_is_type(value, json_type_object)) {
+        CRM_ERR(replace_names(reader, item, value, place));
         json_object_object_foreach(value, name, member) {
             inner.name = name;
             CRM_ERR(replace_all(reader, item, member, &inner));
@@ -463,10 +517,6 @@ static crm_error_t *read_document(reader_t *reader, const char *path)
 
     CRM_ERR(read_file(&text, &len, reader->ctl, path));
     reader->at.file = strcmp(path, "-") ? path : "stdin";
-    if (len >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
-        text += 3;
-        len -= 3;
-    }
     if (!is_lines(text, len, reader->ctl->pool)) {
         return add_text(reader, text, len, line);
     }

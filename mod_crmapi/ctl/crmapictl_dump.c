@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_buf.h"
 #include "crm_db_copy.h"
 #include "crm_digest.h"
@@ -351,11 +353,25 @@ static const char *folder_of(const char *path, apr_pool_t *pool)
            : apr_pstrmemdup(pool, path, (apr_size_t)(slash - path));
 }
 
+/* The file that is being written; NULL: none. */
+static const char *volatile unfinished;
+
+/* End by the signal NUMBER, without what is not complete. */
+static void give_up(int number)
+{
+    if (unfinished) {
+        unlink(unfinished);
+    }
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
 /* Write the workspace ID to PATH; if that fails, PATH stays as it was. The file
  * has secrets, so only its owner may read it. */
 static crm_error_t *dump_to_file(dump_t *dump, const char *id,
                                  const char *path)
 {
+    static const int ends[] = {SIGHUP, SIGINT, SIGTERM};
     ctl_t *ctl = dump->ctl;
     char *part = apr_pstrcat(ctl->pool, path, ".XXXXXX", NULL);
     int fd = mkstemp(part);     /* mode 0600 */
@@ -363,6 +379,12 @@ static crm_error_t *dump_to_file(dump_t *dump, const char *id,
 
     if (fd < 0 || !(dump->out = fdopen(fd, "w"))) {
         return ctl_fault(ctl, "cannot write %s: %s", part, strerror(errno));
+    }
+    unfinished = part;
+    for (size_t i = 0; i < CRM_NELTS(ends); i++) {
+        if (signal(ends[i], give_up) == SIG_IGN) {
+            signal(ends[i], SIG_IGN);   /* nohup */
+        }
     }
     error = dump_all(dump, id);
     if (!error && (fsync(fd) || rename(part, path)
@@ -372,6 +394,7 @@ static crm_error_t *dump_to_file(dump_t *dump, const char *id,
     if (error) {
         unlink(part);
     }
+    unfinished = NULL;
     fclose(dump->out);
     return error ? error : print(dump, id, path);
 }

@@ -8,6 +8,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_bare.h"
 #include "crm_deep.h"
 #include "crm_email.h"
 #include "crm_resources.h"
@@ -218,13 +219,19 @@ static const char *email_rule(const char *email, apr_pool_t *pool)
     return crm_email_check(email, strlen(email), pool);
 }
 
+static const char *name_rule(const char *name, apr_pool_t *pool)
+{
+    (void)pool;
+    return crm_text_shows(name) ? NULL : "must not be blank";
+}
+
 /* Fields, and their rules. */
 static const struct {
     const char *field;
     const char *(*rule)(const char *text, apr_pool_t *pool);
 } rules[] = {
     {"slug", slug_rule}, {"currency", currency_rule}, {"time_zone", zone_rule},
-    {"url", url_rule}, {"email", email_rule},
+    {"url", url_rule}, {"email", email_rule}, {"name", name_rule},
 };
 
 /* Check the fields of a kind of this file. */

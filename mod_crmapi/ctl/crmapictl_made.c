@@ -63,15 +63,19 @@ static crm_error_t *explain(ctl_apply_t *apply, const ctl_kind_t *kind,
            : ctl_item_refuse(apply->ctl, work->item, kind->secret, SECRET_RULE);
 }
 
-/* Check that something can be reached at the URL of WORK; warn if only a private
- * network can. */
+/* Check that something can be reached at the URL of WORK, if it is new; warn if only
+ * a private network can. */
 static crm_error_t *check_url(ctl_apply_t *apply, const ctl_kind_t *kind,
                               const ctl_work_t *work)
 {
-    const char *url = work->binds[ctl_kind_index(kind, "url")];
-    const char *private;
-    crm_error_t *error = ctl_url_check(&private, apply->ctl, url);
+    int field = ctl_kind_index(kind, "url");
+    const char *url = work->binds[field], *private;
+    crm_error_t *error;
 
+    if (!work->is_new && !strcmp(url, work->row->values[field])) {
+        return NULL;
+    }
+    error = ctl_url_check(&private, apply->ctl, url);
     if (error) {
         return ctl_item_refuse(apply->ctl, work->item, "url", error->message);
     }
@@ -218,6 +222,9 @@ crm_error_t *ctl_made_compare(ctl_apply_t *apply, const ctl_kind_t *kind,
 {
     const char *secret;
 
+    if (is_endpoint(kind)) {
+        CRM_ERR(check_url(apply, kind, work));
+    }
     CRM_ERR(read_secret(&secret, apply, kind, work));
     return !secret ? NULL : (is_endpoint(kind) ? update_endpoint
                              : compare_token)(apply, kind, work, secret);

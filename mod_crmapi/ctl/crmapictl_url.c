@@ -71,7 +71,7 @@ crm_error_t *ctl_url_check(const char **private_p, ctl_t *ctl,
 
     *private_p = NULL;
     if (apr_uri_parse(ctl->pool, url, &parts)) {
-        return ctl_fault(ctl, "--url: nothing can be reached at %s",
+        return ctl_fault(ctl, "nothing can be reached at %s",
                          ctl_clean(url, ctl->pool));
     }
     if (!parts.hostname) {
@@ -80,12 +80,12 @@ crm_error_t *ctl_url_check(const char **private_p, ctl_t *ctl,
     port = strtol(parts.port_str ? parts.port_str : "", &end, 10);
     if (parts.port_str && *parts.port_str
         && (*end || port < 1 || port > 65535)) {
-        return ctl_fault(ctl, "--url: no port is %s",
+        return ctl_fault(ctl, "no port is %s",
                          ctl_clean(parts.port_str, ctl->pool));
     }
     switch (kind_of(bare_host(parts.hostname, ctl->pool))) {
     case CRM_ADDRESS_NEVER:
-        return ctl_fault(ctl, "--url: nothing can be reached at %s",
+        return ctl_fault(ctl, "nothing can be reached at %s",
                          ctl_clean(parts.hostname, ctl->pool));
     case CRM_ADDRESS_PRIVATE:
         *private_p = ctl_clean(parts.hostname, ctl->pool);

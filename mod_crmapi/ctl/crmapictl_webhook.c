@@ -70,10 +70,14 @@ crm_error_t *ctl_webhook_add(ctl_t *ctl)
     char id[CRM_UUID_LEN + 1];
     const char *values[4] = {id, NULL, ctl->options[CTL_URL], NULL};
     const char *private;
+    crm_error_t *error;
     PGresult *result;
 
     CRM_ERR(get_events(&values[3], ctl));
-    CRM_ERR(ctl_url_check(&private, ctl, ctl->options[CTL_URL]));
+    error = ctl_url_check(&private, ctl, ctl->options[CTL_URL]);
+    if (error) {
+        return ctl_fault(ctl, "--url: %s", error->message);
+    }
     CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
     crm_uuid_v7(id);
     ctl_audit_object(ctl, values[1], apr_pstrdup(ctl->pool, id));
