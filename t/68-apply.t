@@ -328,6 +328,42 @@ subtest "what only one may have changes hands in one document" => sub {
         . " agent_email LIKE 'hand-%'"), "hand-2\@one.example", "as it says");
 };
 
+subtest "two agents with pipelines of one name" => sub {
+    my @objects = map { my $agent = $_;
+        +{ object => "agent", slug => $agent, name => $agent },
+        { object => "pipeline", name => "Sales", bot_id => $agent },
+        { object => "pipeline_stage", name => "New", bot_id => $agent,
+            pipeline_id => "Sales" } } "north", "south";
+    my @in = ("--create", "--workspace", "sides");
+    apply(@in, lines(@objects));
+    is(sql($db, "SELECT count(*) FROM crmapi.pipeline_stage s JOIN"
+        . " crmapi.pipeline p ON p.workspace_id = s.workspace_id AND p.id ="
+        . " s.pipeline_id AND p.bot_id = s.bot_id JOIN crmapi.workspace w ON"
+        . " w.id = s.workspace_id WHERE w.slug = 'sides'"), 2,
+        "a stage is in the one of its agent");
+    is(applied(@in, lines(@objects))->{unchanged}, 6, "again nothing");
+
+    my %id = map { ("$_->{bot_id} $_->{name}" => $_->{id}) }
+        @{$json->decode(show("sides"))->{pipeline_stage}};
+    my ($north, $south) = map { my $name = $_; map { $_->{id} } grep {
+        $_->{name} eq $name } @{$json->decode(show("sides"))->{agent}} }
+        "north", "south";
+    my $card = 0;
+    crmapictl_ok($db, { stdin => join "", map { my ($stage, $order) = @$_;
+        $json->encode({ object => "pipeline_card", title => "c" . ++$card,
+            pipeline_stage_id => $id{"$stage New"}, order_index => $order })
+            . "\n" } [$north, 0], [$north, 7], [$south, 1], [$south, 0] },
+        "import", "--workspace", "sides");
+    my @prune = ("--prune", "--workspace", "sides", "--move-to", $north);
+    like(refusal(@prune, "--move-to", uc $north, lines(@objects[0 .. 2])),
+        qr/--move-to: $north is the second agent/, "one of each kind");
+    apply(@prune, "--move-to", $id{"$north New"}, lines(@objects[0 .. 2]));
+    is(sql($db, "SELECT string_agg(c.title || '=' || c.order_index, ' ' ORDER BY"
+        . " c.order_index) FROM crmapi.pipeline_card c WHERE"
+        . " c.pipeline_stage_id = '" . $id{"$north New"} . "'"),
+        "c1=0 c2=7 c4=8 c3=9", "cards go to the end of the stage, in order");
+};
+
 subtest "variables in names of members" => sub {
     my %field = (type => "text", label => 'of ${SIZE}');
     my $file = sub { lines({ object => "form", name => "Sizes", bot_id => "ada",

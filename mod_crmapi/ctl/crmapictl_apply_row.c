@@ -35,9 +35,10 @@ static json_object *typed(const ctl_item_t *item, const crm_field_t *field,
     return other;
 }
 
-/* Replace VALUE, a reference of FIELD by id, slug or name, by the id. */
-static json_object *resolved(ctl_apply_t *apply, const crm_field_t *field,
-                             json_object *value, crm_input_t *input)
+/* Replace VALUE, a reference of ITEM's FIELD by id, slug or name, by the id. */
+static json_object *resolved(ctl_apply_t *apply, const ctl_item_t *item,
+                             const crm_field_t *field, json_object *value,
+                             crm_input_t *input)
 {
     const char *text, *id = NULL;
 
@@ -46,7 +47,7 @@ static json_object *resolved(ctl_apply_t *apply, const crm_field_t *field,
     }
     text = json_object_get_string(value);
     if (ctl_kind_find(field->ref)) {
-        id = ctl_match_reference(apply, field->ref, text);
+        id = ctl_match_reference(apply, field->ref, text, item);
     }
     if (!id) {
         crm_input_error(input, field->name, apr_psprintf(
@@ -88,7 +89,7 @@ static void read_field(ctl_apply_t *apply, const ctl_kind_t *kind,
     if (there && (value || !work->is_new)) {
         work->sent[i] = 1;
         value = typed(work->item, field, value, input->pool);
-        value = resolved(apply, field, value, input);
+        value = resolved(apply, work->item, field, value, input);
         crm_type_parse(&work->binds[i], input, field, field->name, value);
     }
     else if (work->is_new && field->flags & CRM_F_REQUIRED) {

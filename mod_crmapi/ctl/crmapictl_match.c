@@ -97,8 +97,16 @@ static int find_text(ctl_row_t **row_p, const ctl_apply_t *apply,
     return found;
 }
 
+/* Return the id of the agent that ITEM has as bot_id, or NULL. */
+static const char *agent_of(ctl_apply_t *apply, const ctl_item_t *item)
+{
+    const char *text = ctl_match_text(item, "bot_id");
+
+    return text ? ctl_match_reference(apply, "agent", text, item) : NULL;
+}
+
 const char *ctl_match_reference(ctl_apply_t *apply, const char *name,
-                                const char *text)
+                                const char *text, const ctl_item_t *item)
 {
     const ctl_kind_t *kind = ctl_kind_find(name);
     char id[CRM_UUID_LEN + 1];
@@ -111,7 +119,13 @@ const char *ctl_match_reference(ctl_apply_t *apply, const char *name,
                  || !find_text(&row, apply, kind, kind->handle, text, NULL,
                                NULL))
         && find_text(&row, apply, kind, kind->name, text, NULL, NULL) > 1) {
-        return NULL;
+        const char *agent = kind->scope && !strcmp(kind->scope, "bot_id")
+                            ? agent_of(apply, item) : NULL;
+
+        if (!agent || find_text(&row, apply, kind, kind->name, text, agent,
+                                NULL) != 1) {
+            return NULL;
+        }
     }
     return row ? row->id : NULL;
 }
@@ -136,7 +150,7 @@ static crm_error_t *find_named(ctl_row_t **row_p, ctl_apply_t *apply,
         const char *ref = kind->resource->fields[
             ctl_kind_index(kind, kind->scope)].ref;
 
-        scope = ctl_match_reference(apply, ref, scope);
+        scope = ctl_match_reference(apply, ref, scope, item);
         if (!scope) {
             return NULL;        /* the reference is refused later */
         }
@@ -178,7 +192,8 @@ static void add_row(ctl_apply_t *apply, const ctl_kind_t *kind,
             ctl_kind_index(kind, kind->scope)];
         const char *scope = ctl_match_text(work->item, kind->scope);
 
-        scope = scope ? ctl_match_reference(apply, field->ref, scope) : NULL;
+        scope = scope ? ctl_match_reference(apply, field->ref, scope,
+                                            work->item) : NULL;
         row->values[ctl_kind_index(kind, kind->scope)] = scope ? scope : "";
     }
     if (!id) {

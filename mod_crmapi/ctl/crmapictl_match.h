@@ -16,9 +16,10 @@ crm_error_t *ctl_match_rows(ctl_apply_t *apply, const ctl_kind_t *kind,
                             apr_array_header_t *works);
 
 /* Return the id of the row of the resource NAME that TEXT means: an id, a slug or
- * a name; NULL: none or several. */
+ * a name; NULL: none or several. Of several with one name it is the one of the
+ * agent that ITEM, which refers to it, has as bot_id. */
 const char *ctl_match_reference(ctl_apply_t *apply, const char *name,
-                                const char *text);
+                                const char *text, const ctl_item_t *item);
 
 /* Return the text of the member NAME of ITEM, or NULL. */
 const char *ctl_match_text(const ctl_item_t *item, const char *name);

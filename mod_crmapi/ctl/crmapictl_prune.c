@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "apr_hash.h"
 #include "apr_strings.h"
 
 #include "crm_uuid.h"
@@ -60,29 +61,44 @@ static const char *target_of(const ctl_apply_t *apply, const ctl_kind_t *kind)
     return NULL;
 }
 
-/* Check that each --move-to names a row that stays, of a kind that owns
- * something. */
+/* Return the kind of the row with ID that stays, one that owns something; NULL: there
+ * is none. */
+static const char *kind_of(const ctl_apply_t *apply, const char *id)
+{
+    for (int o = 0; owned[o].kind; o++) {
+        if (stays(ctl_match_row(apply, ctl_kind_find(owned[o].kind), id))) {
+            return owned[o].kind;
+        }
+    }
+    return NULL;
+}
+
+/* Check that each --move-to names a row that stays, of a kind that owns something,
+ * one of each kind. */
 static crm_error_t *check_targets(const ctl_apply_t *apply)
 {
     const apr_array_header_t *given = apply->ctl->given;
+    apr_hash_t *kinds = apr_hash_make(apply->ctl->pool);
 
     for (int i = 0; i < given->nelts; i++) {
         const ctl_given_t *one = &APR_ARRAY_IDX(given, i, ctl_given_t);
         char id[CRM_UUID_LEN + 1];
-        int found = 0;
+        const char *kind;
 
         if (one->option != CTL_MOVE_TO) {
             continue;
         }
         CRM_ERR(ctl_uuid(id, apply->ctl, "--move-to", one->value));
-        for (int o = 0; owned[o].kind && !found; o++) {
-            found = stays(ctl_match_row(apply, ctl_kind_find(owned[o].kind),
-                                        id));
-        }
-        if (!found) {
+        kind = kind_of(apply, id);
+        if (!kind) {
             return ctl_fault(apply->ctl, "--move-to: %s is no agent, stage, form"
                              " or template that the documents name", id);
         }
+        if (apr_hash_get(kinds, kind, APR_HASH_KEY_STRING)) {
+            return ctl_fault(apply->ctl, "--move-to: %s is the second %s", id,
+                             kind);
+        }
+        apr_hash_set(kinds, kind, APR_HASH_KEY_STRING, kind);
     }
     return NULL;
 }
@@ -95,6 +111,26 @@ static void add_where(crm_sql_t *sql, const ctl_apply_t *apply,
     crm_sql_bind(sql, apply->workspace_id, "uuid");
     crm_sql_adds(sql, " AND t.", column, " = ", NULL);
     crm_sql_bind(sql, id, "uuid");
+}
+
+/* Add to SQL, a SET list, that cards go to the end of the stage TARGET, in the order
+ * that they have (contract 9.8). */
+static crm_error_t *add_position(crm_sql_t *sql, ctl_apply_t *apply,
+                                 const char *target)
+{
+    const char *values[2] = {apply->workspace_id, target};
+    PGresult *result;
+
+    CRM_ERR(ctl_query(&result, apply->ctl, "SELECT pg_advisory_xact_lock("
+                      "hashtextextended('stage:' || $1::text || ':' ||"
+                      " $2::text, 0))", 2, values));
+    CRM_ERR(ctl_query(&result, apply->ctl, "SELECT coalesce(max(c.order_index)"
+                      "::bigint + 1, 0) FROM crmapi.pipeline_card c"
+                      " WHERE c.workspace_id = $1::uuid"
+                      " AND c.pipeline_stage_id = $2::uuid", 2, values));
+    crm_sql_template(sql, ", order_index = least(t.order_index + ?, 2147483647)",
+                     crm_db_value(result, 0, 0), "bigint");
+    return NULL;
 }
 
 /* Let the row TARGET own what the row ID owns as owned[O] says; NULL: refuse if
@@ -119,6 +155,9 @@ static crm_error_t *move_owned(ctl_apply_t *apply, int o,
     crm_sql_adds(&sql, "UPDATE crmapi.", owned[o].table, " AS t SET ",
                  owned[o].column, " = ", NULL);
     crm_sql_bind(&sql, target, "uuid");
+    if (!strcmp(owned[o].table, "pipeline_card")) {
+        CRM_ERR(add_position(&sql, apply, target));
+    }
     crm_sql_add(&sql, owned[o].times ? ", updated_at = " CTL_SQL_LATER : "");
     add_where(&sql, apply, owned[o].column, row->id);
     return ctl_apply_run(&result, apply, &sql);
