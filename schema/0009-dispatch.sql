@@ -1646,7 +1646,7 @@ BEGIN
     WHERE c.workspace_id = answer_refusal.workspace
       AND c.id = answer_refusal.conversation;
     channel := crmapi.answer_channel(talk.type);
-    address := CASE channel WHEN 'email' THEN talk.email
+    address := CASE channel WHEN 'email' THEN crmapi.email_canonical(talk.email)
                ELSE crmapi.phone_e164(talk.phone_number) END;
     RETURN CASE
         WHEN talk.deleted THEN 'The conversation is deleted'

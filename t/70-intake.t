@@ -108,6 +108,26 @@ subtest "an SMS: a contact, a conversation, a message" => sub {
     is($again->{contact_id}, $got->{contact_id}, "the contact is the same");
 };
 
+subtest "17.4 an opt-out by SMS, whatever gateway brings it" => sub {
+    my $number = "+49308999";
+    my $is = sub { scalar sql($database, "SELECT coalesce(max(reason), 'no') FROM"
+        . " crmapi.suppression WHERE workspace_id = '" . $w->id
+        . "' AND address = '$number'") };
+    my $say = sub { taken($w, event($w, from => { phone_number =>
+        "+49 (0)30 8999" }, message => { content => $_[0] }, @_[1 .. $#_])) };
+    for my $case (["Please do not stop", "no"], ["Stop.", "unsubscribed"],
+        ["START", "no"], ["STOP, thanks!", "unsubscribed"], ["unstop", "no"],
+        ["STOP", "no", verified => false],
+        ["STOP", "no", channel => "chat"]) {
+        my ($text, $want, @more) = @$case;
+        $say->($text, @more);
+        is($is->(), $want, "$text @more");
+    }
+    taken($w, event($w, direction => "outbound", from => {}, to =>
+        { phone_number => $number }, message => { content => "STOP" }));
+    is($is->(), "no", "what the agent says is none");
+};
+
 subtest "the same event again" => sub {
     my $e = event($w);
     my $first = taken($w, $e);

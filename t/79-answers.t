@@ -410,6 +410,12 @@ subtest "what cannot be answered" => sub {
         "a call");
     error_is($c->post(path(uuid()), { content => "x" }), 404, "not_found",
         "no conversation");
+    crmapictl_ok($database, { stdin => "From: a\@x..example\nTo: $sales\n"
+        . "Message-ID: <no-form\@x.example>\n\nHi\n" }, "deliver");
+    my ($none) = map { $_->[0] } sql($database, "SELECT id FROM"
+        . " crmapi.conversation WHERE email = 'a\@x..example'");
+    error_is($c->post(path($none), { content => "x" }), 409, "conflict",
+        "17.2 an address without a canonical form");
     my $talk = mail_talk("e\@x.example");
     for my $one ([{}, "content"], [{ content => "" }, "content"],
         [{ content => "x" x 65537 }, "content"],

@@ -4,9 +4,11 @@
 
 #include <string.h>
 
+#include "crm_channel.h"
 #include "crm_envelope.h"
 #include "crm_intake_site.h"
 #include "crm_look_up.h"
+#include "intake_keyword.h"
 
 /* The events of a request. EVENTS and RESULTS have the valid ones, in order. */
 typedef struct batch_t {
@@ -51,6 +53,24 @@ static json_object *event_at(const batch_t *batch, int i)
            ? json_object_array_get_idx(batch->body, (size_t)i) : batch->body;
 }
 
+/* Let EVENT, if it is a text that somebody has sent, do what its words ask for
+ * (contract 17.4). */
+static void read_keyword(crm_intake_event_t *event, apr_pool_t *pool)
+{
+    const char **binds = event->binds;
+    const char *channel = binds[CRM_INTAKE_CHANNEL];
+    const char *direction = binds[CRM_INTAKE_DIRECTION];
+    const char *role = binds[CRM_INTAKE_ROLE];
+
+    if (channel && !strcmp(channel, CRM_CODE_TEXT)
+        && binds[CRM_INTAKE_CONTENT]
+        && (!direction || !strcmp(direction, "inbound"))
+        && (!role || !strcmp(role, "user"))) {
+        crm_intake_keyword_apply(event, crm_intake_keyword(
+                                     binds[CRM_INTAKE_CONTENT], pool));
+    }
+}
+
 /* Read the events. */
 static void read_events(batch_t *batch)
 {
@@ -68,6 +88,7 @@ static void read_events(batch_t *batch)
                          event_at(batch, i));
         batch->errors[i] = input.error;
         if (!input.error) {
+            read_keyword(&batch->events[batch->valid], pool);
             batch->index[batch->valid++] = i;
         }
     }

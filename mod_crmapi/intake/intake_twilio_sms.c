@@ -3,70 +3,18 @@
 #include "intake_twilio_sms.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "apr_strings.h"
 
 #include "crm_array.h"
-#include "crm_bare.h"
 #include "crm_channel.h"
 #include "crm_json.h"
 #include "crm_uuid.h"
+#include "intake_keyword.h"
 
 #define MEDIA_MAX 50            /* Twilio's own limit is 10 */
 
-/* Keywords of carriers and of Twilio ("Default handling of keywords"), bare. */
-static const struct {
-    const char *word;
-    int effect;                 /* as crm_twilio_keyword() */
-} keywords[] = {
-    {"stop", -1}, {"stopall", -1}, {"unsubscribe", -1}, {"cancel", -1},
-    {"end", -1}, {"quit", -1}, {"revoke", -1}, {"optout", -1},
-    {"start", 1}, {"unstop", 1}, {"help", 2}, {"info", 2},
-};
-
-/* What people add to STOP to be polite, bare. */
-static const char *const thanks[] = {
-    "thanks", "thankyou", "thanku", "thx", "thnx", "tnx", "tks", "ty",
-    "manythanks", "thanksalot", "thankssomuch", "thankyousomuch",
-    "thankyouverymuch", "danke", "dankesch\xc3\xb6n", "vielendank", "merci",
-    "mercibeaucoup", "gracias", "muchasgracias", "grazie", "obrigado",
-    "obrigada", "bedankt", "dankjewel", "tak", "tack", "takk", "kiitos",
-    "dzi\xc4\x99kuj\xc4\x99",
-    "\xd1\x81\xd0\xbf\xd0\xb0\xd1\x81\xd0\xb8\xd0\xb1\xd0\xbe"
-};
-
-/* Return whether TEXT is "stop", a separator and thanks. */
-static int is_polite_stop(const char *text, apr_pool_t *pool)
-{
-    const char *rest;
-
-    text += crm_text_bare_span(text);
-    if (strncasecmp(text, "stop", 4) || !crm_text_bare_span(text + 4)) {
-        return 0;
-    }
-    rest = crm_text_bare(text + 4, pool);
-    for (size_t i = 0; i < CRM_NELTS(thanks); i++) {
-        if (!strcmp(rest, thanks[i])) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-int crm_twilio_keyword(const char *text, apr_pool_t *scratch_pool)
-{
-    const char *bare = crm_text_bare(text, scratch_pool);
-
-    for (size_t i = 0; i < CRM_NELTS(keywords); i++) {
-        if (!strcmp(bare, keywords[i].word)) {
-            return keywords[i].effect;
-        }
-    }
-    return is_polite_stop(text, scratch_pool) ? -1 : 0;
-}
-
-/* Return what the message of HOOK requests, as crm_twilio_keyword() does.
+/* Return what the message of HOOK requests, as crm_intake_keyword() does.
  * Twilio sets OptOutType if its Advanced Opt-Out has recognised a keyword, in
  * the words of the account: that wins. */
 static int effect_of(const crm_twilio_hook_t *hook)
@@ -74,8 +22,8 @@ static int effect_of(const crm_twilio_hook_t *hook)
     const char *type = crm_twilio_get(hook, "OptOutType");
     const char *body = crm_twilio_get(hook, "Body");
 
-    return type && *type ? crm_twilio_keyword(type, hook->call->pool)
-           : body ? crm_twilio_keyword(body, hook->call->pool) : 0;
+    return type && *type ? crm_intake_keyword(type, hook->call->pool)
+           : body ? crm_intake_keyword(body, hook->call->pool) : 0;
 }
 
 /* Return the SID of the message that HOOK is about, or NULL. */
@@ -206,13 +154,7 @@ static void fill_event(crm_intake_event_t *event,
     event->binds[CRM_INTAKE_MESSAGE_KEY] = sid;
     event->binds[CRM_INTAKE_CONTENT] = body ? body : "";
     event->binds[CRM_INTAKE_METADATA] = metadata_of(hook, effect);
-    if (effect < 0) {
-        event->binds[CRM_INTAKE_SUPPRESS] = "phone";
-        event->binds[CRM_INTAKE_REASON] = "unsubscribed";
-    }
-    else if (effect == 1) {
-        event->binds[CRM_INTAKE_LIFT] = "phone";
-    }
+    crm_intake_keyword_apply(event, effect);
 }
 
 crm_error_t *crm_twilio_sms(const crm_twilio_hook_t *hook)

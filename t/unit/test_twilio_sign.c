@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "crm_query.h"
+#include "intake_keyword.h"
 #include "intake_twilio_sign.h"
-#include "intake_twilio_sms.h"
 #include "intake_twilio_voice.h"
 
 /* Of Twilio's own documentation and libraries. */
@@ -154,7 +154,7 @@ static const struct {
 START_TEST(keywords)
 {
     for (size_t i = 0; said[_i].texts[i]; i++) {
-        ck_assert_msg(crm_twilio_keyword(said[_i].texts[i], crm_check_pool())
+        ck_assert_msg(crm_intake_keyword(said[_i].texts[i], crm_check_pool())
                       == said[_i].effect, "\"%s\"", said[_i].texts[i]);
     }
 }

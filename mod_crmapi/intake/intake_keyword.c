@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake_keyword.c: texts that ask for no more texts, or for some again (contract
+ * 17.4) */
+#include "intake_keyword.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "crm_array.h"
+#include "crm_bare.h"
+
+/* Keywords of carriers and of Twilio ("Default handling of keywords"), bare. */
+static const struct {
+    const char *word;
+    int effect;                 /* as crm_intake_keyword() */
+} keywords[] = {
+    {"stop", -1}, {"stopall", -1}, {"unsubscribe", -1}, {"cancel", -1},
+    {"end", -1}, {"quit", -1}, {"revoke", -1}, {"optout", -1},
+    {"start", 1}, {"unstop", 1}, {"help", 2}, {"info", 2},
+};
+
+/* What people add to STOP to be polite, bare. */
+static const char *const thanks[] = {
+    "thanks", "thankyou", "thanku", "thx", "thnx", "tnx", "tks", "ty",
+    "manythanks", "thanksalot", "thankssomuch", "thankyousomuch",
+    "thankyouverymuch", "danke", "dankesch\xc3\xb6n", "vielendank", "merci",
+    "mercibeaucoup", "gracias", "muchasgracias", "grazie", "obrigado",
+    "obrigada", "bedankt", "dankjewel", "tak", "tack", "takk", "kiitos",
+    "dzi\xc4\x99kuj\xc4\x99",
+    "\xd1\x81\xd0\xbf\xd0\xb0\xd1\x81\xd0\xb8\xd0\xb1\xd0\xbe"
+};
+
+/* Return whether TEXT is "stop", a separator and thanks. */
+static int is_polite_stop(const char *text, apr_pool_t *pool)
+{
+    const char *rest;
+
+    text += crm_text_bare_span(text);
+    if (strncasecmp(text, "stop", 4) || !crm_text_bare_span(text + 4)) {
+        return 0;
+    }
+    rest = crm_text_bare(text + 4, pool);
+    for (size_t i = 0; i < CRM_NELTS(thanks); i++) {
+        if (!strcmp(rest, thanks[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int crm_intake_keyword(const char *text, apr_pool_t *scratch_pool)
+{
+    const char *bare = crm_text_bare(text, scratch_pool);
+
+    for (size_t i = 0; i < CRM_NELTS(keywords); i++) {
+        if (!strcmp(bare, keywords[i].word)) {
+            return keywords[i].effect;
+        }
+    }
+    return is_polite_stop(text, scratch_pool) ? -1 : 0;
+}
+
+void crm_intake_keyword_apply(crm_intake_event_t *event, int effect)
+{
+    if (effect < 0) {
+        event->binds[CRM_INTAKE_SUPPRESS] = "phone";
+        event->binds[CRM_INTAKE_REASON] = "unsubscribed";
+    }
+    else if (effect == 1) {
+        event->binds[CRM_INTAKE_LIFT] = "phone";
+    }
+}
