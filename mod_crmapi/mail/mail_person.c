@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_email.h"
 #include "crm_text.h"
 #include "mail_address.h"
 #include "mail_read.h"
@@ -169,8 +170,9 @@ void crm_mail_people(crm_mail_t *mail, GMimeMessage *mime,
                                                       crm_mail_person_t);
 
         mail->reply_to = mail->reply_to ? mail->reply_to : one->address;
-        if (!lists || (!is_in(lists, one->address)
-                       && !is_same(one->address, mail->from))) {
+        if (crm_email_canonical(one->address, pool)     /* can be answered */
+            && (!lists || (!is_in(lists, one->address)
+                           && !is_same(one->address, mail->from)))) {
             add_person(mail, one->address, one->name);
         }
     }

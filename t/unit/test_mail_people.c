@@ -30,6 +30,7 @@ static const struct {
     /* a Reply-To that names nobody */
     {"From: " GRACE "\nReply-To:\n", GRACE, NULL, NULL},
     {"From: " GRACE "\nReply-To: no-reply\n", GRACE, NULL, NULL},
+    {"From: " GRACE "\nReply-To: c@[10.0.0.1]\n", GRACE, NULL, "c@[10.0.0.1]"},
     {"From: " GRACE "\nReply-To: undisclosed-recipients:;\n", GRACE, NULL,
      NULL},
     /* groups, several addresses */
