@@ -494,8 +494,7 @@ static crm_error_t *serve_upsert(crm_call_t *call,
     crm_buf_init(&upsert->errors, 256, call->pool);
     error = read_request(upsert, &contacts);
     if (upsert->bot_id) {
-        crm_check_ref(checks, bot_field.ref, upsert->bot_id, bot_field.name,
-                      call->pool);
+        crm_check_ref(checks, bot_field.ref, upsert->bot_id, bot_field.name);
     }
     if (error) {
         return crm_rest_refuse(call, error, checks);

@@ -294,12 +294,11 @@ static crm_error_t *refuse(start_t *start, crm_error_t *error)
     crm_sql_t sql;
 
     if (start->binds[BOT_ID]) {
-        crm_check_ref(checks, "agent", start->binds[BOT_ID], "bot_id",
-                      start->pool);
+        crm_check_ref(checks, "agent", start->binds[BOT_ID], "bot_id");
     }
     if (start->binds[CONTACT_ID]) {
         crm_check_ref(checks, "contact", start->binds[CONTACT_ID],
-                      "contact_id", start->pool);
+                      "contact_id");
     }
     error = crm_rest_refuse(start->call, error, checks);
     if (error && error->code == CRM_E_VALIDATION && !start->sent[BOT_ID]

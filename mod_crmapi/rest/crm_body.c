@@ -142,8 +142,7 @@ void crm_body_checks(apr_array_header_t *checks, const crm_values_t *values,
 
         if (field->ref && values->sent[i] && values->binds[i]
             && (field->flags & stored)) {
-            crm_check_ref(checks, field->ref, values->binds[i], field->name,
-                          pool);
+            crm_check_ref(checks, field->ref, values->binds[i], field->name);
         }
         if (field->flags & CRM_F_UNIQUE && values->sent[i]
             && values->binds[i]) {

@@ -101,13 +101,10 @@ crm_error_t *crm_rest_no_row(const crm_call_t *call,
 }
 
 /* Set the first part of CHECK: a row r of NAME with the id ID exists. */
-static void check_row(crm_check_t *check, const char *name, const char *id,
-                      apr_pool_t *pool)
+static void check_row(crm_check_t *check, const char *name, const char *id)
 {
     memset(check, 0, sizeof(*check));
-    check->sql = apr_pstrcat(pool, "EXISTS (SELECT FROM crmapi.", name,
-                             " r WHERE " CRM_SQL_OWN("r")
-                             " AND r.id = ?", NULL);
+    check->row = name;
     check->bind = id;
     check->cast = "uuid";
     check->more_sql = ")";
@@ -116,7 +113,7 @@ static void check_row(crm_check_t *check, const char *name, const char *id,
 void crm_check_path_row(crm_check_t *check, const crm_call_t *call,
                         const crm_resource_t *resource)
 {
-    check_row(check, resource->name, crm_rest(call)->path_id, call->pool);
+    check_row(check, resource->name, crm_rest(call)->path_id);
     check->missing = resource;
 }
 
@@ -131,8 +128,7 @@ void crm_check_path_below(apr_array_header_t *checks, const crm_call_t *call)
     const crm_rest_t *rest = crm_rest(call);
     crm_check_t *check = apr_array_push(checks);
 
-    check_row(check, rest->endpoint->resource->name, rest->row_id,
-              call->pool);
+    check_row(check, rest->endpoint->resource->name, rest->row_id);
     check->more_sql = apr_pstrcat(call->pool, " AND r.",
                                   rest->endpoint->operation->parent,
                                   "_id = ?)", NULL);
@@ -142,14 +138,12 @@ void crm_check_path_below(apr_array_header_t *checks, const crm_call_t *call)
 }
 
 void crm_check_ref(apr_array_header_t *checks, const char *ref,
-                   const char *id, const char *path, apr_pool_t *pool)
+                   const char *id, const char *path)
 {
     crm_check_t *check = apr_array_push(checks);
 
-    check_row(check, ref, id, pool);
-    check->ref = crm_resource_find(ref);
+    check_row(check, ref, id);
     check->field = path;
-    check->message = crm_ref_rule(ref, pool);
 }
 
 /* Seconds of a Retry-After while the API of a workspace is closed. */
@@ -176,7 +170,12 @@ static crm_error_t *query_checks(PGresult **result_p, PGresult **claim_p,
         const crm_check_t *check = &APR_ARRAY_IDX(checks, i, crm_check_t);
 
         crm_sql_add(&sql, ", ");
-        crm_sql_template(&sql, check->sql, check->bind, check->cast);
+        if (check->row) {
+            crm_sql_adds(&sql, "EXISTS (SELECT FROM crmapi.", check->row,
+                         " r WHERE " CRM_SQL_OWN("r") " AND r.id = ", NULL);
+        }
+        crm_sql_template(&sql, check->row ? "?" : check->sql, check->bind,
+                         check->cast);
         crm_sql_template(&sql, check->more_sql, check->more_bind,
                          check->more_cast);
     }
@@ -274,14 +273,15 @@ static crm_error_t *no_row(crm_call_t *call, const crm_check_t *check)
 static crm_error_t *add_detail(crm_error_t **error_p, crm_call_t *call,
                                const crm_check_t *check)
 {
-    const char *into = NULL;
+    const char *message = check->message, *into;
 
-    if (check->ref) {
-        CRM_ERR(find_merged(&into, call, check->ref, check->bind));
+    if (!message) {
+        CRM_ERR(find_merged(&into, call, crm_resource_find(check->row),
+                            check->bind));
+        message = into ? apr_pstrcat(call->pool, "was merged into ", into, NULL)
+                  : crm_ref_rule(check->row, call->pool);
     }
-    crm_error_detail(error_p, check->field, into ? apr_pstrcat(
-                         call->pool, "was merged into ", into, NULL)
-                     : check->message, call->pool);
+    crm_error_detail(error_p, check->field, message, call->pool);
     return NULL;
 }
 

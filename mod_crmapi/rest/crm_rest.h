@@ -46,17 +46,17 @@ crm_error_t *crm_rest_serve(crm_call_t *call);
 /* A condition that must hold in the database for an operation to be done, and
  * the error if it does not. */
 typedef struct crm_check_t {
-    const char *sql;            /* a condition with '?' for BIND */
+    const char *row;            /* a table: its row r has the id BIND */
+    const char *sql;            /* without ROW: a condition with '?' for BIND */
     const char *bind;
     const char *cast;
     const char *more_sql;       /* its second part with '?' for MORE_BIND */
     const char *more_bind;
     const char *more_cast;
     const char *field;          /* field of a 422; NULL: respond with 404 */
-    const crm_resource_t *ref;  /* of the row that the field names; NULL: none */
     const crm_resource_t *missing; /* what the 404 is about */
     int precondition;           /* respond with 412 */
-    const char *message;
+    const char *message;        /* NULL: crm_ref_rule() of ROW */
 } crm_check_t;
 
 /* Begin SQL for CALL. Its first values are the workspace's id
@@ -90,10 +90,10 @@ void crm_check_path_below(apr_array_header_t *checks, const crm_call_t *call);
 void crm_check_path_row(crm_check_t *check, const crm_call_t *call,
                         const crm_resource_t *resource);
 
-/* Add to CHECKS, with strings in POOL, that the resource REF has a row with the
- * id ID. The error names the field PATH. */
+/* Add to CHECKS that the resource REF has a row with the id ID. The error names
+ * the field PATH. */
 void crm_check_ref(apr_array_header_t *checks, const char *ref,
-                   const char *id, const char *path, apr_pool_t *pool);
+                   const char *id, const char *path);
 
 /* Find out with one statement why CALL is refused: whether its key is alive and
  * may do the operation, and which of CHECKS (of crm_check_t, may be NULL) fail.
