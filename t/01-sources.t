@@ -49,7 +49,7 @@ subtest "only module/ knows httpd" => sub {
             qr/#\s*include\s*[<"](?:httpd|http_\w+|ap_\w+|mod_\w+|util_\w+)\.h/,
             "$file includes nothing of httpd's");
     }
-    my @libraries = glob "$CrmTest::BUILD{DIR}/.libs/libcrm_*.a";
+    my @libraries = glob "$CrmTest::BUILD{DIR}/libcrm_*.a";
     my @wanted = grep { / U / } `nm @libraries`;
     ok((grep { / U apr_/ } @wanted), "the libraries use symbols of APR");
     is(join("", grep { / U ap_/ } @wanted), "", "and none of httpd's");
@@ -70,7 +70,7 @@ subtest "a function is declared in the header of its source" => sub {
     my @objects = split /\n/, `find $CrmTest::BUILD{DIR}/mod_crmapi -name '*.o'`;
     for (`nm -A --defined-only @objects`) {
         my ($folder, $name, $symbol) =
-            m{(mod_crmapi/[\w/]+?)(?:/\.libs)?/\w+-(\w+)\.o:\w+ T (\w+)$} or next;
+            m{(mod_crmapi/[\w/]+?)/\w+-(\w+)\.o:\w+ T (\w+)$} or next;
         $source{$symbol} = "$folder/$name.c";
     }
     cmp_ok(scalar keys %source, ">", 500, "there are functions");
@@ -92,7 +92,7 @@ subtest "a function is declared in the header of its source" => sub {
 subtest "crmapid and crmapictl have nothing of the engine" => sub {
     my %engine;
     for my $folder (qw(shared serve rest crm)) {
-        my @symbols = `nm --defined-only $CrmTest::BUILD{DIR}/.libs/libcrm_$folder.a`
+        my @symbols = `nm --defined-only $CrmTest::BUILD{DIR}/libcrm_$folder.a`
             =~ /^[0-9a-f]+ [TDRB] (\w+)$/mg;
         cmp_ok(scalar @symbols, ">", 5, "$folder/ has symbols");
         $engine{$_} = "$folder/" for @symbols;
@@ -144,14 +144,14 @@ subtest "what the compiler was asked for" => sub {
         is($makefile{HARDEN_CFLAGS} =~ /\Q$flag\E/ ? 1 : 0, $code ? 0 : 1,
             "$flag: as the compiler has it");
     }
-    my ($object) = glob "$CrmTest::BUILD{DIR}/mod_crmapi/base/.libs/*crm_json.o";
+    my ($object) = glob "$CrmTest::BUILD{DIR}/mod_crmapi/base/*crm_json.o";
     my $notes = `readelf -n $object`;
     SKIP: {
         skip "not a processor with CET", 1
             if $makefile{HARDEN_CFLAGS} !~ /-fcf-protection/;
         like($notes, qr/x86 feature: IBT, SHSTK/, "objects have what CET needs");
         my @programs = ($CrmTest::BUILD{MODULE}, $CrmTest::BUILD{CTL},
-            $CrmTest::BUILD{WORKER} =~ s{([^/]+)$}{.libs/$1}r);
+            $CrmTest::BUILD{WORKER});
         like(`objdump -d --no-show-raw-insn $_ | head -4000`, qr/\bendbr64\b/,
             "$_: calls land on endbr64") for grep { -e } @programs;
     }

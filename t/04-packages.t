@@ -91,7 +91,7 @@ for my $deb (@packages) {
 my $build = next_build("schemadir=/usr/share/mod_crmapi/schema");
 my %PROGRAM = (
     "libapache2-mod-crmapi" => ["usr/lib/apache2/modules/mod_crmapi.so",
-        "$build/.libs/mod_crmapi.so"],
+        "$build/mod_crmapi.so"],
     crmapid => ["usr/sbin/crmapid", "$build/crmapid"],
     crmapictl => ["usr/bin/crmapictl", "$build/crmapictl"]);
 mkdir "$scratch/next";

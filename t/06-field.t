@@ -39,7 +39,7 @@ sub change {
 sub build {
     must("make", "-C", "$copy/build", (map { "$_=$copy/src" } qw(top_srcdir
         srcdir VPATH)), qw(AUTOCONF=: AUTOMAKE=: ACLOCAL=: AUTOHEADER=:
-        mod_crmapi.la crmapid crmapictl));
+        mod_crmapi.so crmapid crmapictl));
 }
 
 # Run TEST of the copy: (its exit code, what it says).

@@ -36,7 +36,7 @@ my $scratch = File::Temp::tempdir("crm-load-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 
 # Programs that a test can replace: links to those of this build.
 my %now = (module => $CrmTest::BUILD{MODULE}, worker => $CrmTest::BUILD{WORKER});
-my %next = (module => next_build() . "/.libs/mod_crmapi.so",
+my %next = (module => next_build() . "/mod_crmapi.so",
     worker => next_build() . "/crmapid");
 sub install {
     my ($what, $which, $from) = @_;

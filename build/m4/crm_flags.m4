@@ -61,7 +61,7 @@ int main(void) { return 0; }]])],
     [AC_MSG_RESULT([no])])
 CFLAGS=$crm_saved
 CRM_LD_FLAGS([HARDEN_LDFLAGS], [-Wl,-z,relro -Wl,-z,now])
-# The objects are position independent already (LT_INIT's pic-only).
+# The objects are position independent already (AM_CFLAGS).
 CRM_LD_FLAGS([HARDEN_PROG_LDFLAGS], [-pie])
 ])
 

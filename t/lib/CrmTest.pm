@@ -45,7 +45,7 @@ BEGIN {
     open(my $env, "<", "$dir/t/build.env") or die "CrmTest: $!\n";
     %BUILD = map { chomp; split /=/, $_, 2 } <$env>;
     $BUILD{DIR} = $dir;
-    $BUILD{MODULE} = "$dir/.libs/mod_crmapi.so";
+    $BUILD{MODULE} = "$dir/mod_crmapi.so";
     $BUILD{CTL} = "$dir/crmapictl";
     $BUILD{WORKER} = "$dir/crmapid";
     $ENV{CRM_BUILDDIR} = $dir;

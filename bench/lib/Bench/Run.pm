@@ -104,7 +104,7 @@ sub httpd_options {
 sub start_crmapi {
     my ($self, %arg) = @_;
     return Bench::Server->crmapi($self->httpd_options,
-        module => "$self->{build}/.libs/mod_crmapi.so",
+        module => "$self->{build}/mod_crmapi.so",
         conninfo => $self->{cluster}->conninfo(undef,
             $CrmTest::Postgres::API), %arg);
 }

@@ -176,7 +176,7 @@ sub environment {
         # For coverage: the children may not write where the objects are, nor
         # to what their parent, another user, has written.
         $env{GCOV_PREFIX} = "$build/gcov/$$";
-        for my $objects (glob "$build/mod_crmapi/*/.libs") {
+        for my $objects (glob "$build/mod_crmapi/*") {
             File::Path::make_path("$env{GCOV_PREFIX}$objects");
             chmod 0777, "$env{GCOV_PREFIX}$objects";
         }

@@ -75,7 +75,7 @@ sub next_build {
             # it has the folder of the schema
             "-W", "$source/mod_crmapi/ctl/crmapictl.c",
             "CPPFLAGS=-DCRM_SCHEMA_VERSION=" . (versions())[1],
-            @variables, qw(mod_crmapi.la crmapid crmapictl)]) {
+            @variables, qw(mod_crmapi.so crmapid crmapictl)]) {
         $next = $copy;          # END removes it
         my ($code, $out, $err) = run_program(command => $command,
             seconds => 600);
