@@ -395,8 +395,9 @@ static double check_ms(const crm_buf_t *buf, const char *name)
     return ms;
 }
 
-/* 2 MiB should take 100 ms. What is asserted is a multiple of what plain text
- * takes, so that it holds on slow machines and under valgrind as well. */
+/* 2 MiB should take 100 ms; a time that grows faster than the size would be many
+ * seconds. What is asserted is a multiple of what plain text takes, so that it
+ * holds on slow and busy machines and under valgrind as well. */
 START_TEST(hostile_texts_take_no_more_than_their_size)
 {
     crm_buf_t plain, buf;
@@ -411,7 +412,7 @@ START_TEST(hostile_texts_take_no_more_than_their_size)
     printf("# 2 MiB, %s: %.1f ms (plain text %.1f ms)\n", hostile[_i].name,
            ms, plain_ms);
     fflush(stdout);
-    ck_assert_msg(ms < 100 * (plain_ms + 1), "%s: %.0f ms",
+    ck_assert_msg(ms < 500 * (plain_ms + 1), "%s: %.0f ms",
                   hostile[_i].name, ms);
 }
 END_TEST
