@@ -115,9 +115,10 @@ static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
 
     for (char *one = apr_strtok(copy, ", ", &state); one;
          one = apr_strtok(NULL, ", ", &state)) {
-        if (strcmp(one, "*") && crm_origin_rule(one)) {
-            return ctl_fault(ctl, "--origins: \"%s\" is not an origin such as "
-                             "https://www.example.com (no path), or *", one);
+        const char *rule = strcmp(one, "*") ? crm_origin_rule(one) : NULL;
+
+        if (rule) {
+            return ctl_fault(ctl, "--origins: \"%s\" %s (or be *)", one, rule);
         }
         APR_ARRAY_PUSH(origins, const char *) = one;
     }
