@@ -555,7 +555,8 @@ sub send_mail {
 }
 
 subtest "LMTP: the database goes away: 451, and nothing is lost" => sub {
-    $worker->configure({ answer_time => "2s" });
+    # the session waits while the server stops and starts
+    $worker->configure({ answer_time => "2s", lmtp_timeout => "2min" });
     $worker->start;
     my $mail = dotted("From: ada\@example.org\n"
         . "Message-ID: <later-$$\@x>\n\nx\n");
