@@ -122,6 +122,9 @@ static void read_group(crm_mail_t *mail, const char *group, apr_size_t len,
         one.failure = crm_mail_status_failure(one.status, one.diagnostic,
                                               pool);
     }
+    if (failed && one.action && !one.failure) {
+        one.failure = CRM_MAIL_FAILED;  /* the last try: 4.4.7 */
+    }
     if (one.address && mail->bounces->nelts < CRM_MAIL_LIST_MAX) {
         APR_ARRAY_PUSH(mail->bounces, crm_mail_bounce_t) = one;
     }
