@@ -556,7 +556,7 @@ sub send_mail {
 
 subtest "LMTP: the database goes away: 451, and nothing is lost" => sub {
     # the session waits while the server stops and starts
-    $worker->configure({ answer_time => "2s", lmtp_timeout => "2min" });
+    $worker->configure({ answer_time => "2s", lmtp_timeout => "2m" });
     $worker->start;
     my $mail = dotted("From: ada\@example.org\n"
         . "Message-ID: <later-$$\@x>\n\nx\n");
