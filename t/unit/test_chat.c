@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "chat_script.h"
-#include "crm_origin.h"
 #include "intake_chat_parts.h"
 
 #define W "01234567-89ab-4cde-8f01-23456789abcd"
@@ -114,30 +113,6 @@ START_TEST(origins_that_may)
 }
 END_TEST
 
-static const char *const good_origins[] = {
-    "https://www.example.com", "http://a", "https://a-b.c_d", "http://[::1]",
-    "http://[::1]:8080", "https://x:80", "http://x:443", "https://x:65535",
-    "https://x:1",
-};
-static const char *const bad_origins[] = {
-    "", "x", "ftp://x", "https://", "https://x/", "https://x?", "https://x:",
-    "https://x:y", "https://x:65536", "https://x:123456", "https://x:0",
-    "https://x:08443", "https://x:443", "http://x:80", "http://[::1]:80",
-    "https://[::1", "https://.x", "https://-x", "https://u@x", "*", "null",
-};
-
-START_TEST(origins_as_browsers_send_them)
-{
-    ck_assert_msg(!crm_origin_rule(good_origins[_i]), "%s", good_origins[_i]);
-}
-END_TEST
-
-START_TEST(what_no_browser_sends_as_an_origin)
-{
-    ck_assert_msg(crm_origin_rule(bad_origins[_i]), "%s", bad_origins[_i]);
-}
-END_TEST
-
 /* --- ids and tokens ------------------------------------------------------- */
 
 START_TEST(ids_of_messages)
@@ -196,10 +171,6 @@ int main(void)
     tcase_add_test(chat, a_cursor_says_what_it_was_made_of);
     tcase_add_loop_test(chat, what_is_no_cursor_is_refused, 0,
                         COUNT(no_cursors));
-    tcase_add_loop_test(chat, origins_as_browsers_send_them, 0,
-                        sizeof(good_origins) / sizeof(*good_origins));
-    tcase_add_loop_test(chat, what_no_browser_sends_as_an_origin, 0,
-                        sizeof(bad_origins) / sizeof(*bad_origins));
     tcase_add_loop_test(chat, origins_that_may, 0,
                         COUNT(origins));
     tcase_add_test(chat, ids_of_messages);

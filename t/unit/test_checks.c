@@ -63,7 +63,7 @@ static const struct {
     int is_good;
 } origins[] = {
     {"https://www.example.com", 1}, {"http://localhost:8080", 1},
-    {"https://WIKI.example", 1}, {"http://[::1]:80", 1},
+    {"https://WIKI.example", 1}, {"http://[::1]:8080", 1},
     {"http://127.0.0.1", 1}, {"https://a_b.example:65535", 1},
     {"", 0}, {"https://", 0}, {"www.example.com", 0}, {"ftp://a.example", 0},
     {"https://a.example/", 0}, {"https://a.example?x", 0},
@@ -71,6 +71,11 @@ static const struct {
     {"https://a.example:8x", 0}, {"https://user@a.example", 0},
     {"https://[::1", 0}, {"https://.example", 0}, {"null", 0}, {"*", 0},
     {"https://a b", 0}, {"https://b\xc3\xbc" "cher.example", 0},
+    /* a browser leaves out the port of the scheme */
+    {"https://a.example:443", 0}, {"http://a.example:80", 0},
+    {"http://[::1]:80", 0}, {"https://a.example:80", 1},
+    {"http://a.example:443", 1}, {"https://a.example:0", 0},
+    {"https://a.example:08443", 0},
 };
 
 START_TEST(origins_of_pages)

@@ -417,7 +417,7 @@ static const char *checked(const char *json, crm_body_mode_t mode)
         fields = apr_pstrcat(crm_check_pool(), fields, i ? "; " : "",
                              check->field, NULL);
         ck_assert_str_eq(check->bind, ID);
-        ck_assert_ptr_nonnull(strstr(check->sql, CRM_SQL_OWN("r")));
+        ck_assert_ptr_nonnull(crm_resource_find(check->row));
     }
     return fields;
 }
