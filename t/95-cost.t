@@ -38,7 +38,8 @@ my @PARSERS = (
         "a\@b.c, ", "(", ["(", ")"], ["(\\(", ")"], "\"", "\"a\" ", "\\", "<",
         ["<", ">"], ",", ";", ";a=b", ":", "\@", "[", ".", "a ", "=?utf-8?q?",
         "=?utf-8?q?a?= ", "=?utf-8?b?w6Q=?=\r\n ", "=?", "?=", "\xc3\xa4",
-        "\r\n ", "<a\@b> ", "a:b\@c;", "=?utf-8?q?=C3?= =?utf-8?q?=A4?= "] }
+        "\r\n ", "<a\@b> ", "a:b\@c;", "=?utf-8?q?=C3?= =?utf-8?q?=A4?= ",
+        "a\@xn--p1ai, ", ["b\@xn--p1ai, ", "a\@\xc3\xa4.b, "]] }
         "From", "References", "Content-Type", "Authentication-Results",
         # read by the same functions
         $LONGER > 1 ? ("To", "Subject", "Received", "Content-Disposition") : ()),

@@ -6,24 +6,19 @@
 
 #include "apr_strings.h"
 
-static const char rule[] = "must be an origin such as https://www.example.com";
-
-/* Return the rule that TEXT breaks, what follows the host's colon, or NULL. Browsers
- * leave out PORT, that of the scheme. */
-static const char *port_rule(const char *text, int port)
+/* Return the port that TEXT, decimal digits, names; -1 if it names none. */
+static int port_of(const char *text)
 {
     size_t digits = strspn(text, "0123456789");
-    apr_int64_t number = apr_atoi64(text);
+    apr_int64_t port = apr_atoi64(text);
 
-    if (*text == '0' || !digits || digits > 5 || text[digits]
-        || number > 65535) {
-        return rule;
-    }
-    return number != port ? NULL : "must leave out the port, which browsers do"
-           " not send if it is that of the scheme";
+    return *text != '0' && digits && digits <= 5 && !text[digits]
+           && port <= 65535 ? (int)port : -1;
 }
 
-const char *crm_origin_rule(const char *text)
+/* Set *PORT_P to the port of TEXT, an origin; 0: it names none. Return 0 if TEXT is no
+ * origin. */
+static int parse(int *port_p, const char *text)
 {
     size_t scheme = !strncmp(text, "https://", 8) ? 8
                     : !strncmp(text, "http://", 7) ? 7 : 0;
@@ -35,11 +30,25 @@ const char *crm_origin_rule(const char *text)
         len = 1 + strspn(host + 1, "0123456789abcdefABCDEF:.");
         len = host[len] == ']' ? len + 1 : 0;
     }
-    if (!scheme || !len || len > 255 || *host == '.' || *host == '-') {
-        return rule;
+    *port_p = host[len] == ':' ? port_of(host + len + 1) : 0;
+    return scheme && len && len <= 255 && *host != '.' && *host != '-'
+           && (*port_p ? *port_p > 0 : !host[len]);
+}
+
+int crm_origin_is_one(const char *text)
+{
+    int port;
+
+    return parse(&port, text);
+}
+
+const char *crm_origin_rule(const char *text)
+{
+    int port;
+
+    if (!parse(&port, text)) {
+        return "must be an origin such as https://www.example.com";
     }
-    if (host[len] == ':') {
-        return port_rule(host + len + 1, scheme == 8 ? 443 : 80);
-    }
-    return host[len] ? rule : NULL;
+    return port != (text[4] == 's' ? 443 : 80) ? NULL : "must leave out the"
+           " port, which browsers do not send if it is that of the scheme";
 }

@@ -3,9 +3,11 @@
 #ifndef CRM_ORIGIN_H
 #define CRM_ORIGIN_H
 
+/* Return whether TEXT is "https://" or "http://", a host, and a port or none. */
+int crm_origin_is_one(const char *text);
+
 /* Return NULL if TEXT is an origin as browsers send it (RFC 6454, 6.2):
- * "https://" or "http://", a host, a port or none, and no path. Otherwise return
- * the rule that it breaks. */
+ * also without the port of the scheme. Otherwise return the rule that it breaks. */
 const char *crm_origin_rule(const char *text);
 
 #endif /* CRM_ORIGIN_H */

@@ -22,21 +22,32 @@
 /* A function that is called for each address. Returns 1 to stop. */
 typedef int (*visit_fn)(void *baton, const char *address, const char *name);
 
-/* Return ADDRESS, of the header VALUE, as it was sent (contract 17.2): GMime
- * decodes the domain. In POOL. */
-static const char *as_sent(const char *address, const char *value,
-                           apr_pool_t *pool)
+/* What is left of a header that may have A-labels. */
+typedef struct sent_t {
+    const char *at;             /* NULL: nothing is looked for */
+    int tries;                  /* how often something may be missing in it */
+} sent_t;
+
+/* Return ADDRESS as it was sent (contract 17.2): GMime decodes the domain. SENT,
+ * which has the addresses in their order, moves behind it. In POOL. */
+static const char *as_sent(const char *address, sent_t *sent, apr_pool_t *pool)
 {
     const char *at = strchr(address, '@'), *form, *found;
 
-    form = strcasestr(value, "xn--") ? crm_email_canonical(address, pool)
-                                     : NULL;
+    if (!sent->at || crm_text_is_ascii(at)) {
+        return address;
+    }
+    form = crm_email_canonical(address, pool);
     form = form ? strchr(form, '@') : NULL;
-    found = form ? strcasestr(value, form) : NULL;
-    return found ? apr_pstrcat(pool, apr_pstrmemdup(pool, address,
-                                                    (apr_size_t)(at - address)),
-                               apr_pstrmemdup(pool, found, strlen(form)), NULL)
-                 : address;
+    found = form ? strcasestr(sent->at, form) : NULL;
+    if (!found) {
+        sent->at = sent->tries-- ? sent->at : NULL;
+        return address;
+    }
+    sent->at = found + strlen(form);
+    return apr_pstrcat(pool, apr_pstrmemdup(pool, address,
+                                            (apr_size_t)(at - address)),
+                       apr_pstrmemdup(pool, found, strlen(form)), NULL);
 }
 
 /* Return whether ADDRESS may be one. A quoted string with an '@' is none. */
@@ -48,11 +59,10 @@ static int is_address(const char *address)
            && address[len - 1] != '"';
 }
 
-/* Call VISIT for the mailboxes of LIST, of the header VALUE, and of its groups.
- * Return 1 if it stopped. */
-static int visit_list(InternetAddressList *list, const char *value,
-                      visit_fn visit, void *baton, int depth,
-                      apr_pool_t *pool)
+/* Call VISIT for the mailboxes of LIST, those of SENT, and of its groups. Return 1
+ * if it stopped. */
+static int visit_list(InternetAddressList *list, sent_t *sent, visit_fn visit,
+                      void *baton, int depth, apr_pool_t *pool)
 {
     int count = list ? internet_address_list_length(list) : 0;
 
@@ -63,7 +73,7 @@ static int visit_list(InternetAddressList *list, const char *value,
             InternetAddressGroup *group = INTERNET_ADDRESS_GROUP(one);
 
             if (depth < 4 && visit_list(internet_address_group_get_members(
-                                            group), value, visit, baton,
+                                            group), sent, visit, baton,
                                         depth + 1, pool)) {
                 return 1;
             }
@@ -73,7 +83,7 @@ static int visit_list(InternetAddressList *list, const char *value,
             const char *address = internet_address_mailbox_get_addr(box);
 
             if (address && is_address(address)
-                && visit(baton, as_sent(address, value, pool),
+                && visit(baton, as_sent(address, sent, pool),
                          internet_address_get_name(one))) {
                 return 1;
             }
@@ -144,7 +154,8 @@ static int visit_value(const char *value, visit_fn visit, void *baton,
                        apr_pool_t *pool)
 {
     InternetAddressList *list = internet_address_list_parse(NULL, value);
-    int done = visit_list(list, value, visit, baton, 0, pool);
+    sent_t sent = {strcasestr(value, "xn--") ? value : NULL, 4};
+    int done = visit_list(list, &sent, visit, baton, 0, pool);
 
     if (list) {
         g_object_unref(list);

@@ -758,7 +758,7 @@ static const char *origin_of(const crm_request_t *request)
     const char *origin = host ? apr_pstrcat(request->pool, request->scheme,
                                             "://", host, NULL) : NULL;
 
-    return origin && !crm_origin_rule(origin) ? origin : NULL;
+    return origin && crm_origin_is_one(origin) ? origin : NULL;
 }
 
 void crm_openapi_write(crm_buf_t *buf, const crm_request_t *request)
