@@ -304,6 +304,22 @@ subtest "a folder run_dir that cannot be written" => sub {
         "and said, not of the database");
 };
 
+subtest "a folder that goes while the database is away" => sub {
+    my @codes = (qr/CRM3013: /, qr/CRM3004: /);
+    my @said = map { scalar(() = $second->log_lines($_)) } @codes;
+    $server->halt;
+    ready_is(503, "database", 3, "the database is away");
+    rename $run_dir, "$run_dir.away" or die $!;
+    $server->resume;
+    ready_is(503, "run_dir", 20, "the folder is away");
+    for my $i (0, 1) {
+        ok(wait_for(sub { (() = $second->log_lines($codes[$i])) > $said[$i] },
+            20), "the log has another $codes[$i]");
+    }
+    rename "$run_dir.away", $run_dir or die $!;
+    ready_is(200, "ready", 10, "all is well");
+};
+
 subtest "another schema" => sub {
     $server->sql($away, "UPDATE crmapi.migration SET min_module = 9999
         WHERE number = (SELECT max(number) FROM crmapi.migration)");

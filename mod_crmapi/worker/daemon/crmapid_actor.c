@@ -7,42 +7,56 @@
 #include "crmapid_log.h"
 #include "crmapid_stats.h"
 
-/* What is said when a daemon cannot work, and when it can again: of the
- * database, of the folder run_dir. */
-static const char *const down_text[2] = {
-    "CRM3003: the database is unavailable; crmapid tries again twice a second",
-    "CRM3013: nothing is sent, because run_dir cannot be written; crmapid"
-    " tries again twice a second"
+/* What is said when a cause begins and when it has ended. */
+static const struct {
+    const char *begins, *ended;
+} texts[CRMD_CAUSES] = {
+    [CRMD_NO_DATABASE] = {
+        "CRM3003: the database is unavailable; crmapid tries again twice a"
+        " second", "CRM3004: the database is available again"},
+    [CRMD_NO_FOLDER] = {
+        "CRM3013: nothing is sent, because run_dir cannot be written; crmapid"
+        " tries again twice a second", "CRM3014: run_dir can be written again"},
 };
-static const char *const up_text[2] = {
-    "CRM3004: the database is available again",
-    "CRM3014: run_dir can be written again"
-};
+
+static int cause_of(const crm_error_t *error)
+{
+    return !error ? CRMD_UP
+           : crm_error_is(error, CRMD_RUN_DIR) ? CRMD_NO_FOLDER
+           : CRMD_NO_DATABASE;
+}
+
+/* Return whether CAUSE, which was said, has ended. Without a database nobody
+ * writes to the folder: it may still be away. */
+static int has_ended(const crmd_daemon_t *daemon, int cause)
+{
+    return daemon->said[cause] && !daemon->down[cause]
+           && (cause != CRMD_NO_FOLDER || !crmd_journal_failed());
+}
 
 void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
 {
     crmd_daemon_t *daemon = actor->daemon;
-    int down = error != NULL;
-    int folder = down && crmd_journal_failed();
-    int before, after;
+    int cause = cause_of(error), begins;
 
-    crm_metrics_add(&crmd_stats.db_errors, (apr_uint64_t)(down && !folder));
+    crm_metrics_add(&crmd_stats.db_errors, cause == CRMD_NO_DATABASE);
     apr_thread_mutex_lock(daemon->mutex);
-    before = daemon->down;
-    if (!before) {
-        daemon->folder_down = folder;
-    }
-    folder = daemon->folder_down;
-    after = daemon->down += down - actor->down;
-    actor->down = down;
-    apr_thread_mutex_unlock(daemon->mutex);
-    if (error && !before) {
+    daemon->down[actor->down]--;
+    daemon->down[cause]++;
+    actor->down = cause;
+    begins = error && !daemon->said[cause];
+    daemon->said[cause] = 1;
+    if (begins) {
         crmd_log_error(CRM_LOG_ERR, error);
-        crmd_logf(CRM_LOG_WARNING, "%s", down_text[folder]);
+        crmd_logf(CRM_LOG_WARNING, "%s", texts[cause].begins);
     }
-    else if (before && !after) {
-        crmd_logf(CRM_LOG_NOTICE, "%s", up_text[folder]);
+    for (int i = CRMD_UP + 1; i < CRMD_CAUSES; i++) {
+        if (has_ended(daemon, i)) {
+            daemon->said[i] = 0;
+            crmd_logf(CRM_LOG_NOTICE, "%s", texts[i].ended);
+        }
     }
+    apr_thread_mutex_unlock(daemon->mutex);
 }
 
 crm_error_t *crmd_actor_connect(crmd_actor_t *actor)

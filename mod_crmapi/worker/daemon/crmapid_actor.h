@@ -18,6 +18,9 @@
 /* Wait before the next attempt to reach the database. */
 #define CRMD_DOWN_TIME apr_time_from_msec(500)
 
+/* Why an actor's last round failed. */
+enum { CRMD_UP, CRMD_NO_DATABASE, CRMD_NO_FOLDER, CRMD_CAUSES };
+
 struct crmd_daemon_t {
     const crmd_config_t *config;
     const char *id;             /* the owner of leases */
@@ -37,8 +40,8 @@ struct crmd_daemon_t {
                                    "" */
     int stopping;               /* no jobs are claimed any more */
     int ending;                 /* the other threads end, too */
-    int down;                   /* number of actors that are down */
-    int folder_down;            /* run_dir was the cause of the first */
+    int down[CRMD_CAUSES];      /* number of actors that are down by a cause */
+    int said[CRMD_CAUSES];      /* the log has that it began, not that it ended */
 };
 
 /* A thread with its own connection and pools. */
@@ -51,7 +54,7 @@ typedef struct crmd_actor_t {
     crm_conn_t *conn;           /* NULL: not open */
     char job[24];               /* id of the job that it runs, or ""; protected
                                    by the daemon's mutex */
-    int down;                   /* its last round failed; the same */
+    int down;                   /* why its last round failed; the same */
 } crmd_actor_t;
 
 /* Return a new actor of DAEMON for LANE, in POOL. Its statements have TIMEOUT.
@@ -63,9 +66,10 @@ crmd_actor_t *crmd_actor_create(crmd_daemon_t *daemon, int lane,
  * those of crmd_conn_open(). */
 crm_error_t *crmd_actor_connect(crmd_actor_t *actor);
 
-/* Count that a round of ACTOR failed with ERROR (NULL: it succeeded). Log when
- * the first thread of the daemon fails, and when none fails any more. A fault
- * that only one thread meets, such as a full disk, is logged once. */
+/* Count that a round of ACTOR failed with ERROR (NULL: it succeeded). For each
+ * cause, log when the first thread of the daemon fails by it, and when none does
+ * any more. A fault that only one thread meets, such as a full disk, is logged
+ * once. */
 void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error);
 
 /* Wait on COND for up to TIMEOUT, unless *FLAG, a member of DAEMON, is set.

@@ -161,10 +161,11 @@ static crm_error_t *count_jobs(crmd_watch_t *watch)
 static crm_error_t *check(const char **fault_p, crmd_watch_t *watch)
 {
     crm_schema_t schema;
+    crm_error_t *error = crmd_conn_open(&watch->conn, watch->config, ANSWER,
+                                        watch->conn_pool, watch->pool);
 
-    *fault_p = "database";
-    CRM_ERR(crmd_conn_open(&watch->conn, watch->config, ANSWER,
-                           watch->conn_pool, watch->pool));
+    *fault_p = crm_error_is(error, CRMD_RUN_DIR) ? "run_dir" : "database";
+    CRM_ERR(error);
     CRM_ERR(crm_schema_read(&schema, watch->conn, watch->pool));
     watch->distributed = schema.distributed;
     *fault_p = crm_schema_fault(&schema, "crmapid", watch->pool) ? "schema"

@@ -57,11 +57,15 @@ static crm_error_t *wrote(crm_error_t *error)
  * that is full may have room later. */
 static crm_error_t *fault(crm_code_t code, const char *path, apr_pool_t *pool)
 {
+    const char *text = strerror(errno);
+    crm_error_t *error;
+
     if (errno == ENOSPC || errno == EDQUOT) {
         code = CRM_E_UNAVAILABLE;
     }
-    return crm_error_createf(code, pool, "run_dir: %s: %s", path,
-                             strerror(errno));
+    error = crm_error_createf(code, pool, "run_dir: %s: %s", path, text);
+    error->sqlstate = CRMD_RUN_DIR;
+    return error;
 }
 
 void crmd_numbers_raise(crmd_numbers_t *numbers, apr_int64_t number)

@@ -9,6 +9,9 @@
 
 #include "crm_error.h"
 
+/* What errors of the folder have instead of an SQLSTATE. */
+#define CRMD_RUN_DIR "CRM04"
+
 /* Slots of numbers, as in crmapi.send_mark. */
 #define CRMD_SLOTS 16
 
