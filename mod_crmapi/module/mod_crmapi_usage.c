@@ -137,44 +137,55 @@ static int take_uses(crm_use_t uses[BATCH], apr_uint32_t realm,
     return count;
 }
 
-/* Log that the COUNT USES were not written because of WHY (NULL: there is no
- * connection). Keep them, unless they may have been written. */
+/* Log that the COUNT USES were not written because of WHY. Keep them, unless they
+ * may have been written. */
 static void keep_uses(const crm_use_t *uses, int count, const crm_error_t *why,
                       const writer_t *writer)
 {
-    int known = !why || why->sqlstate;
-
-    for (int i = 0; known && i < count; i++) {
+    for (int i = 0; why->sqlstate && i < count; i++) {
         crm_usage_add(usage, &uses[i]);
     }
     ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, writer->s, "CRM1109: the requests"
-                 " of %d workspaces %s: %s", count, known
+                 " of %d workspaces %s: %s", count, why->sqlstate
                  ? "are not recorded yet" : "may be missing in crmapictl usage",
-                 !why ? "the database cannot be reached"
-                 : why->log ? why->log : why->message);
+                 why->log ? why->log : why->message);
 }
 
-/* Write what was counted for the database of POOL. */
+/* Write what was counted for the database of POOL to CONN. */
+static void write_realm(const writer_t *writer, const crmapi_pool_t *pool,
+                        crm_conn_t *conn, apr_pool_t *p)
+{
+    crm_use_t *uses = apr_palloc(p, BATCH * sizeof(*uses));
+    crm_error_t *error = NULL;
+    apr_uint32_t place = 0;
+    int count;
+
+    while (!error && (count = take_uses(uses, pool->realm, &place))) {
+        error = write_uses(conn, uses, count, p);
+        if (error) {
+            keep_uses(uses, count, error, writer);
+        }
+    }
+}
+
+/* Write what was counted for the database of POOL. Counts stay in memory until
+ * there is a connection. */
 static void write_pool(const writer_t *writer, const crmapi_pool_t *pool,
                        apr_pool_t *p)
 {
-    crm_use_t *uses = apr_palloc(p, BATCH * sizeof(*uses));
-    apr_uint32_t place = 0;
     PGconn *pg = NULL;
-    crm_conn_t *conn = NULL;
-    int count, good = 1;
+    crm_conn_t *conn;
 
-    while (good && (count = take_uses(uses, pool->realm, &place))) {
-        crm_error_t *error = NULL;
-
-        conn = conn ? conn : open_database(&pg, pool, p);
-        if (conn) {
-            error = write_uses(conn, uses, count, p);
-        }
-        good = conn && !error;
-        if (!good) {
-            keep_uses(uses, count, error, writer);
-        }
+    if (!crm_usage_has(usage, pool->realm)) {
+        return;
+    }
+    conn = open_database(&pg, pool, p);
+    if (conn) {
+        write_realm(writer, pool, conn, p);
+    }
+    else {
+        ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, writer->s, "CRM1109: requests"
+                     " are not recorded yet: the database cannot be reached");
     }
     PQfinish(pg);
 }

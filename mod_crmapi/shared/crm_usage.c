@@ -208,6 +208,21 @@ static int read_key(crm_use_t *use, const slot_t *slot, apr_uint32_t realm)
     return key.realm == realm;
 }
 
+int crm_usage_has(const crm_usage_t *usage, apr_uint32_t realm)
+{
+    crm_use_t use;
+
+    for (apr_uint32_t i = 0; i <= usage->mask; i++) {
+        const slot_t *slot = &usage->slots[i];
+        apr_uint64_t word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE);
+
+        if (COUNTS(word) && read_key(&use, slot, realm)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Take the counts of SLOT if it has some of REALM. */
 static int take(crm_use_t *use, slot_t *slot, apr_uint32_t realm)
 {

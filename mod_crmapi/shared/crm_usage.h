@@ -31,6 +31,9 @@ crm_usage_t *crm_usage_open(void *memory, apr_size_t size);
 /* Add USE to USAGE. Return 0 if there is no room. Then it is counted as lost. */
 int crm_usage_add(crm_usage_t *usage, const crm_use_t *use);
 
+/* Return whether USAGE has counts of REALM. */
+int crm_usage_has(const crm_usage_t *usage, apr_uint32_t realm);
+
 /* Take the counts of the next slot from *PLACE on, at first 0, that has some of
  * REALM: set *USE to them. Slots that had none since they were last taken become
  * free. Return 0 at the end of the table. */

@@ -76,8 +76,12 @@ START_TEST(counts_are_taken_once_by_workspace_realm_and_day)
     count(0, DAY, 0);
     count(0, DAY, 1);
     count(1, DAY + 1, 0);
+    ck_assert(!crm_usage_has(usage, REALM + 1));
     crm_usage_add(usage, &foreign);
+    ck_assert(crm_usage_has(usage, REALM + 1));
+    ck_assert(crm_usage_has(usage, REALM));
     ck_assert_int_eq(take(sums, REALM), 2);
+    ck_assert(!crm_usage_has(usage, REALM));
     ck_assert_uint_eq(sums[0].requests, 2);
     ck_assert_uint_eq(sums[0].limited, 1);
     ck_assert_uint_eq(sums[0].day, DAY);
