@@ -94,8 +94,8 @@ build_for_tests() {
     exec 8>&-
 }
 
-# Print the unit tests; the fuzz targets; the HTTP tests of the first and of the
-# second gear.
+# Print the unit tests; the fuzz targets; the HTTP tests of the first gear, those
+# of them that run with sanitizers there; the HTTP tests of the second gear.
 unit_tests() {
     printf '%s\n' t/unit/test_*.c | sed 's/\.c$//'
 }
@@ -105,17 +105,24 @@ fuzz_targets() {
 first_gear() {
     grep -L '^# second gear' t/[0-9][0-9]-*.t
 }
+first_gear_sanitized() {
+    grep -l '^# with sanitizers' t/[0-9][0-9]-*.t
+}
 second_gear() {
     grep -l '^# second gear' t/[0-9][0-9]-*.t
 }
 
-# Of the tests on stdin print those that run our C code: only they can differ in
-# another build.
-in_any_build() {
+# Of the tests on stdin print those without the line "# MARK".
+without() {
     local test
     while read -r test; do
-        grep -q '^# plain build only' "$test" 2>/dev/null || echo "$test"
+        grep -q "^# $1" "$test" 2>/dev/null || echo "$test"
     done
+}
+
+# The same: those that run our C code. Only they can differ in another build.
+in_any_build() {
+    without "plain build only"
 }
 
 # Run TESTS by exec. A test's prefix is its build: asan:t/10-x.t.

@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
 # 06-crmapictl.t: the operator's tool: commands, options, output, exit codes
+# with sanitizers
 use strict;
 use warnings;
 use utf8;

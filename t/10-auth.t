@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 10-auth.t: keys, scopes, plans, revocation (contract 1.2, 3; specification:
 # Authentication)
+# with sanitizers
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 12-http.t: the order of checks, methods, bodies, headers, httpd's own errors
 # (contract 2, 5)
+# with sanitizers
 use strict;
 use warnings;
 use FindBin;

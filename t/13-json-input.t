@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 13-json-input.t: valid and invalid bodies, and how they are stored (contract
 # 6)
+# with sanitizers
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 14-query.t: query parameters, pages, orders, totals (contract 7)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

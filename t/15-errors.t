@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 15-errors.t: the envelope, details, what errors must not reveal (contract 5.5,
 # 5.6, 2.1), and errors caused by races
+# with sanitizers
 use strict;
 use warnings;
 use FindBin;

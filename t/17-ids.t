@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 17-ids.t: lists of named rows: ids=a,b (contract 13.5)
+# with sanitizers
 use strict;
 use warnings;
 use FindBin;

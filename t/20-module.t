@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 20-module.t: directives and their merging, missing configuration, restarts,
 # mod_status
+# with sanitizers
 use strict;
 use warnings;
 use FindBin;

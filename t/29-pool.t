@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 29-pool.t: mod_dbd's pools of connections, which other modules use, too
 # (contract 5.5)
+# with sanitizers
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 31-contacts.t: contacts (specification: Contact, Contacts; contract 8, 9)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 37-companies-upsert.t: POST /companies/upsert, external_id, on_match and merge
 # patches (contract 20.3, 20.4)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

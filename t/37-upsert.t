@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 37-upsert.t: POST /contacts/upsert (specification; contract 10)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

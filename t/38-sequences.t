@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 38-sequences.t: sequences/start and enrollments (specification: Sequences,
 # Sequence enrollment; contract 8.2, 11)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

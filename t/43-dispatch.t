@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 43-dispatch.t: a sequence from its start to its end over real servers: httpd,
 # PostgreSQL, crmapid, an SMTP server (aiosmtpd), an HTTP provider (contract 11)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 46-answers.t: the thread that has the rows of several requests sends their
 # answers, and nobody can tell (contract 2.3, 5.4, 5.5)
+# with sanitizers
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 46-batch.t: reads that come at the same time share a statement, and nobody can
 # tell (contract 2.3, 5.5, 7.11)
+# with sanitizers
 use strict;
 use warnings;
 use FindBin;

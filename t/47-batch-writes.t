@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 47-batch-writes.t: creates and PATCHes that come at the same time share a
 # statement, and nobody can tell (contract 2.3, 5.5, 6.6, 9, 12.1)
+# with sanitizers
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 47-idempotency.t: Idempotency-Key: a write that is sent again is done once,
 # and gets the first answer again (contract 13.1)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 50-pages.t: the pages that people open from mails: review of a sequence,
 # one-click unsubscribe (contract 11.7, 11.12; RFC 8058)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

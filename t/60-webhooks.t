@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 60-webhooks.t: webhooks from a request to a receiver (contract 12)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

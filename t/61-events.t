@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 61-events.t: GET /events: changes in their order, without gaps (contract 13.4)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

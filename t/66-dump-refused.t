@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 66-dump-refused.t: a dump that was cut, changed or forged is refused, and
 # changes nothing (contract 14.2)
+# with sanitizers
 use strict;
 use warnings;
 use FindBin;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 67-mcp-resources.t: combined tools, resources and prompts (contract 21.3, 21.4)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 67-mcp-same.t: every operation as a tool gives what the API gives: data, errors,
 # events, budget; and nothing of another workspace (contract 21.2, 21.3)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

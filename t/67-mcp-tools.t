@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 67-mcp-tools.t: the operations of the API as tools (contract 21.3)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 67-mcp.t: the Model Context Protocol: messages, revisions, headers (contract
 # 21.1, 21.2)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

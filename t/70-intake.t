@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 70-intake.t: events by intake tokens: how they are stored (docs/intake.md)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

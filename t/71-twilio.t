@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 71-twilio.t: SMS and calls by Twilio's webhooks (docs/twilio.md)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

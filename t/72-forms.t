@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 72-forms.t: web forms, from a browser's request to a submission (docs/forms.md)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 73-cases.t: mails that once went wrong somewhere, each with what it must give
 # (contract 18): t/mail/cases. What becomes of a sequence is in 73-replies.t.
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 73-mail.t: mails come by crmapictl deliver and by LMTP (docs/mail.md)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

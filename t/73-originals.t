@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 73-originals.t: mails are kept as they came, and given out with their
 # attachments (contract 18.3, 19.4)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 74-chat.t: the chat of web pages: its protocol (docs/chat.md)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 79-chat-mail.t: answers in a chat that its visitor has seen, and a mail with those
 # that were missed (contract 19: chat_mail_fallback)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -2,6 +2,7 @@
 # 79-threads.t: our mails, what answers them and our answers are one thread by the
 # rules of mail clients: the threading of Jamie Zawinski, which RFC 5256 (REFERENCES)
 # describes, without its last step, which joins by subject
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

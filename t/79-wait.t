@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 79-wait.t: requests that wait for something to happen (contract 19.4)
+# with sanitizers
 use strict;
 use utf8;
 use warnings;

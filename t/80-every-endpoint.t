@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 80-every-endpoint.t: what holds for every operation, taken from the OpenAPI
 # document: keys, scopes, plans, unknown ids, media types, budgets
+# with sanitizers
 use strict;
 use warnings;
 use FindBin;
