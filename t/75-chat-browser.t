@@ -206,7 +206,7 @@ subtest "an answer is there within 100 ms, with the teammate's name" => sub {
     diag(sprintf "from POST to page: median %.0f ms, least %.0f ms",
         map { 1000 * $_ } @took[3, 0]);
     # on a machine that does other things the others wait for the processor
-    cmp_ok($took[0], "<", 0.1, "within 100 ms");
+    cmp_ok($took[0], "<", 0.1 * busy(), "within 100 ms");
     is_deeply([grep { $_ > 2 } @polls], [], "by the poll that waited for it")
         or diag("@polls");
     sql($database, "DELETE FROM crmapi.message WHERE content LIKE 'Quick %'");
