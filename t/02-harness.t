@@ -479,6 +479,18 @@ END
     unlike("$out$err", qr/goes on/, "and stops") or diag($out, $err);
 };
 
+subtest "long tests begin first" => sub {
+    write_file("$scratch/t/10-short.t", "use CrmTest; pass(); done_testing;\n");
+    write_file("$scratch/t/11-long.t",
+        "# long\nuse CrmTest; pass(); done_testing;\n");
+    my (undef, $out) = run_program(command => [$^X, "$CrmTest::TOP/t/run",
+        "t/10-short.t", "plain:t/11-long.t"], env => {
+        CRM_TEST_PG => postgres()->host, CRM_SRCDIR => $scratch,
+        CRM_BUILD_plain => $CrmTest::BUILD{DIR} });
+    is_deeply([$out =~ m{t/(\S+)\.t \.+ ok}g], [qw(11-long 10-short)], "they do")
+        or diag($out);
+};
+
 subtest "what is left out is said at the end" => sub {
     my %file = ("20-all" => "plan(skip_all => 'no chromium: build/setup');",
         "21-some" => "subtest a => sub { pass('b'); subtest c => sub {"

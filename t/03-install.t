@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 03-install.t: make install, make dist, and a build from its archive
 # plain build only
+# long
 use strict;
 use warnings;
 use FindBin;

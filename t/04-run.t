@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 04-run.t: build/run: options, start and end
 # plain build only
+# long
 use strict;
 use warnings;
 use FindBin;

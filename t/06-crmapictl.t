@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 06-crmapictl.t: the operator's tool: commands, options, output, exit codes
 # with sanitizers
+# long
 use strict;
 use warnings;
 use utf8;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 16-database.t: a database that is missing, slow, restarted, full (contract
 # 3.2, 5.5, 10.5; specification: retry 5xx)
+# long
 use strict;
 use warnings;
 use FindBin;

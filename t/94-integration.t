@@ -2,6 +2,7 @@
 # 94-integration.t: docs/integration.md runs as it stands, and its program keeps a
 # shop and a workspace alike while both change and it is killed
 # plain build only
+# long
 use strict;
 use warnings;
 use FindBin;

@@ -5,6 +5,7 @@
 # twice and four times as long; callgrind counts. $CRM_COST makes them that many
 # times longer; CRM_COST_OF="mail json" counts only these.
 # plain build only
+# long
 use strict;
 use warnings;
 use FindBin;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 97-bench.t: build/bench works, and all contestants give the same answers
 # plain build only
+# long
 use strict;
 use warnings;
 use FindBin;
