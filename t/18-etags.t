@@ -79,6 +79,22 @@ subtest "13.2 POST, PATCH and GET tell the same tag" => sub {
     }
 };
 
+subtest "13.2 other answers of POST that show a resource have its tag" => sub {
+    my ($chat) = $w->import_objects([{ object => "conversation", type => 1,
+        bot_id => $w->agent }]);
+    my $enrollment = "/api/v1/sequences/enrollments/"
+        . ($samples->ids("Enrollment"))[0];
+    for my $case (["/api/v1/conversations/$chat/messages", { content => "x" }],
+            ["/api/v1/suppressions", { email => 'tag@x.example' }],
+            ["$enrollment/stop", undef, $enrollment]) {
+        my ($path, $body, $shown) = @$case;
+        my $r = $c->post($path, $body);
+        my $get = $c->get($shown // $r->header("Location"));
+        like($r->header("ETag"), $TAG, "POST $path");
+        is($r->header("ETag"), $get->header("ETag"), "is what GET tells");
+    }
+};
+
 subtest "13.2 a derived field changes the tag, not the part before the dot"
     => sub {
     my ($path, $tag) = contact();
@@ -122,6 +138,53 @@ subtest "13.2 If-None-Match: 304" => sub {
         error_is(get_if($path, $tags), 422, "validation_error",
             "malformed: $tags", ["If-None-Match"]);
     }
+};
+
+subtest "RFC 9110, 13.1: both headers with every method" => sub {
+    my ($path, $tag) = contact(notes => "one");
+    my $other = (contact())[1];
+    my $none = sub {
+        my ($method, $tags) = @_;
+        return $c->request($method, $path, ($method eq "PATCH"
+            ? (json => { notes => "two" }) : ()),
+            headers => { "If-None-Match" => $tags });
+    };
+    for my $tags ($tag, "W/$tag", "\"x\", $tag", "*", ['"x"', $tag]) {
+        my $name = ref $tags ? "two headers" : $tags;
+        error_is($none->($_, $tags), 412, "precondition_failed",
+            "13.1.2 $_ If-None-Match: $name") for "PATCH", "DELETE";
+    }
+    is($c->get($path)->header("ETag"), $tag, "and it is what it was");
+    is($none->("PATCH", "*")->message, "The resource matches If-None-Match",
+        "the message names the header");
+    error_is($none->($_, "x"), 422, "validation_error", "$_: malformed",
+        ["If-None-Match"]) for "PATCH", "DELETE";
+    error_is($c->patch("/api/v1/contacts/" . uuid(), {}, headers =>
+        { "If-None-Match" => "*" }), 404, "not_found", "404 comes before");
+    for my $tags ($tag, "*", "\"x\", $tag") {
+        is($c->get($path, headers => { "If-Match" => $tags })->data->{notes},
+            "one", "13.1.1 GET If-Match: $tags");
+    }
+    for my $tags ($other, "W/$tag", '"x"') {
+        my $r = $c->get($path, headers => { "If-Match" => $tags });
+        error_is($r, 412, "precondition_failed", "GET If-Match: $tags");
+        my $head = $c->head($path, headers => { "If-Match" => $tags });
+        status_is($head, 412, "HEAD, too");
+        is($head->body, "", "and it has no body");
+    }
+    error_is($c->get($path, headers => { "If-Match" => "x" }), 422,
+        "validation_error", "GET: malformed", ["If-Match"]);
+    my $both = sub { { "If-Match" => $_[0], "If-None-Match" => $_[1] } };
+    status_is($c->get($path, headers => $both->('"x"', "*")), 412,
+        "13.2.2 If-Match comes first");
+    status_is($c->get($path, headers => $both->($tag, $tag)), 304, "then it");
+    error_is($c->patch($path, {}, headers => $both->($tag, $tag)), 412,
+        "precondition_failed", "of a write it is 412");
+    status_is($c->patch($path, { notes => "two" }, headers =>
+        $both->($tag, $other)), 200, "what holds of both is done");
+    status_is($none->("PATCH", $tag), 200, "an old tag is not what it has");
+    status_is($none->("DELETE", $tag), 204, "DELETE");
+    error_is($none->("DELETE", "*"), 404, "not_found", "and it is gone");
 };
 
 subtest "13.2 agents and submissions have no updated_at" => sub {
@@ -221,6 +284,9 @@ subtest "13.2 every operation that takes a condition looks at it" => sub {
             my $tag = $get->('"x"')->header("ETag");
             status_is($get->($tag), 304, "GET $template: its tag");
             status_is($get->('"x"'), 200, "GET $template: another");
+            status_is($c->get($path, query => $query, headers =>
+                { "If-Match" => $_->[0] }), $_->[1], "GET $template: $_->[0]")
+                for [$tag, 200], ['"x"', 412];
         }
         if ($takes{"patch If-Match"}) {
             my $path = address($template);
@@ -229,12 +295,17 @@ subtest "13.2 every operation that takes a condition looks at it" => sub {
                 "PATCH $template: another tag");
             status_is(patch_if($path, $tag, {}), 200,
                 "PATCH $template: its tag");
+            error_is($c->patch($path, {}, headers =>
+                { "If-None-Match" => $tag }), 412, "precondition_failed",
+                "PATCH $template: none of its tag");
         }
         if ($takes{"delete If-Match"}) {
             my $path = address($template);
             my $tag = $c->get($path)->header("ETag");
             error_is(delete_if($path, '"x"'), 412, "precondition_failed",
                 "DELETE $template: another tag");
+            error_is($c->delete($path, headers => { "If-None-Match" => "*" }),
+                412, "precondition_failed", "DELETE $template: none at all");
             status_is($c->get($path), 200, "DELETE $template: it is there");
             next if $template =~ /conversations/;   # others need it: below
             status_is(delete_if($path, $tag), 204,

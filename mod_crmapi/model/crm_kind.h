@@ -34,8 +34,7 @@ typedef struct crm_kind_t {
     int tagged;                 /* the response shows a resource and has its
                                    entity tag; that of a create only if it has
                                    a Location (contract 13.2) */
-    const char *condition;      /* "If-None-Match", "If-Match": the header that
-                                   it reads, or NULL */
+    int conditional;            /* it reads If-Match and If-None-Match */
 } crm_kind_t;
 
 /* The kinds, by crm_op_t. */

@@ -104,7 +104,7 @@ static const char *check_operation(const crm_resource_t *resource,
                               || !strchr(operation->path, '{'))) {
         return "unknown parent";
     }
-    if (crm_kind_of(operation)->condition && strcmp(operation->method, "GET")
+    if (crm_kind_of(operation)->conditional && strcmp(operation->method, "GET")
         && !crm_resource_field(resource, "updated_at")) {
         return "a condition on updated_at, which it lacks";
     }

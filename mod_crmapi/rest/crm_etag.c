@@ -122,14 +122,15 @@ const char *crm_etags_read(crm_etags_t *tags, const char *header,
     return tags->tags->nelts ? NULL : rule;
 }
 
-int crm_etags_have(const crm_etags_t *tags, const char *tag)
+int crm_etags_have(const crm_etags_t *tags, const char *tag, int weakly)
 {
     apr_size_t len = strlen(tag) - 2;
 
     for (int i = 0; i < tags->tags->nelts; i++) {
         const crm_etag_t *one = &APR_ARRAY_IDX(tags->tags, i, crm_etag_t);
 
-        if (one->len >= len && !memcmp(one->text, tag + 1, len)
+        if ((weakly || !one->weak) && one->len >= len
+            && !memcmp(one->text, tag + 1, len)
             && (one->len == len || one->text[len] == '-')) {
             return 1;
         }
@@ -159,7 +160,7 @@ static const char *time_of(const crm_etag_t *tag, apr_pool_t *pool)
     apr_time_t time;
     char *text;
 
-    if (tag->weak || tag->len <= TIME_DIGITS || tag->text[TIME_DIGITS] != '.'
+    if (tag->len <= TIME_DIGITS || tag->text[TIME_DIGITS] != '.'
         || !read_number(&number, tag->text, TIME_DIGITS)
         || number >= APR_UINT64_C(100000000000000000)) {
         return NULL;
@@ -171,14 +172,15 @@ static const char *time_of(const crm_etag_t *tag, apr_pool_t *pool)
     return crm_time_parse(&time, text, strlen(text)) ? NULL : text;
 }
 
-const char *crm_etags_times(const crm_etags_t *tags, apr_pool_t *pool)
+const char *crm_etags_times(const crm_etags_t *tags, int weakly,
+                            apr_pool_t *pool)
 {
     apr_array_header_t *times = apr_array_make(pool, tags->tags->nelts,
                                                sizeof(const char *));
 
     for (int i = 0; i < tags->tags->nelts; i++) {
-        const char *time = time_of(&APR_ARRAY_IDX(tags->tags, i, crm_etag_t),
-                                   pool);
+        const crm_etag_t *tag = &APR_ARRAY_IDX(tags->tags, i, crm_etag_t);
+        const char *time = weakly || !tag->weak ? time_of(tag, pool) : NULL;
 
         if (time) {
             APR_ARRAY_PUSH(times, const char *) = time;

@@ -36,14 +36,15 @@ void crm_etag_make(char out[CRM_ETAG_SIZE], const char *updated_at,
 const char *crm_etags_read(crm_etags_t *tags, const char *header,
                            apr_pool_t *pool);
 
-/* Return whether TAGS has TAG, made by crm_etag_make(), or is "*". Tags are
- * compared weakly: W/ is ignored. A suffix that begins with '-' is ignored as
+/* Return whether TAGS has TAG, made by crm_etag_make(), or is "*". WEAKLY: weak
+ * tags count, too. A suffix that begins with '-' is ignored as
  * well: mod_deflate and mod_brotli add "-gzip" and "-br" to the tags of bodies
  * that they compress. */
-int crm_etags_have(const crm_etags_t *tags, const char *tag);
+int crm_etags_have(const crm_etags_t *tags, const char *tag, int weakly);
 
-/* Return the times of the strong tags of TAGS as a bind for timestamptz[], in
- * POOL. A tag in another format has no time, so it matches no row. */
-const char *crm_etags_times(const crm_etags_t *tags, apr_pool_t *pool);
+/* Return the times of TAGS as a bind for timestamptz[], in POOL; WEAKLY as above. A
+ * tag in another format has no time, so it matches no row. */
+const char *crm_etags_times(const crm_etags_t *tags, int weakly,
+                            apr_pool_t *pool);
 
 #endif /* CRM_ETAG_H */

@@ -429,27 +429,41 @@ static void add_fixed(crm_sql_t *sql, apr_array_header_t *checks,
     }
 }
 
-/* Add to SQL the condition that the row has the updated_at of a tag of CALL's
- * If-Match, and add to CHECKS the check that reports if it has not (contract
- * 13.2). Return 0 if there is no condition. */
-static int add_match(crm_sql_t *sql, apr_array_header_t *checks,
-                      crm_call_t *call)
+/* Add to SQL that the row has, or with NONE has not, the updated_at of one of TAGS,
+ * and add to CHECKS the check that reports if it is not so. Without a value nothing
+ * is other than all. */
+static void add_condition(crm_sql_t *sql, apr_array_header_t *checks,
+                          crm_call_t *call, const crm_etags_t *tags, int none)
 {
-    const crm_etags_t *tags = crm_rest(call)->condition;
-    crm_check_t *check;
+    const char *rule = none ? "updated_at <> ALL (?)" : "updated_at = ANY (?)";
+    crm_check_t *check = apr_array_push(checks);
 
-    if (!tags || tags->any) {
-        return 0;
-    }
-    check = apr_array_push(checks);
     crm_check_path_row(check, call, crm_rest(call)->endpoint->resource);
-    check->more_sql = " AND r.updated_at = ANY (?))";
-    check->more_bind = crm_etags_times(tags, call->pool);
+    check->more_sql = apr_pstrcat(call->pool, " AND r.", rule, ")", NULL);
+    check->more_bind = tags->any ? NULL : crm_etags_times(tags, none,
+                                                          call->pool);
     check->more_cast = "timestamptz[]";
     check->precondition = 1;
-    crm_sql_template(sql, " AND t.updated_at = ANY (?)", check->more_bind,
-                     check->more_cast);
-    return 1;
+    check->message = none ? "The resource matches If-None-Match" : NULL;
+    crm_sql_add(sql, " AND t.");
+    crm_sql_template(sql, rule, check->more_bind, check->more_cast);
+}
+
+/* Add to SQL and CHECKS the conditions of CALL's If-Match and If-None-Match
+ * (contract 13.2; RFC 9110, 13.1). Return 0 if there is none. */
+static int add_match(crm_sql_t *sql, apr_array_header_t *checks,
+                     crm_call_t *call)
+{
+    const crm_rest_t *rest = crm_rest(call);
+    int match = rest->match && !rest->match->any;
+
+    if (match) {
+        add_condition(sql, checks, call, rest->match, 0);
+    }
+    if (rest->none_match) {
+        add_condition(sql, checks, call, rest->none_match, 1);
+    }
+    return match || rest->none_match;
 }
 
 /* Make the statement that updates the row with VALUES. If VALUES has nothing to

@@ -205,10 +205,10 @@ static crm_error_t *respond(crm_call_t *call, const PGresult *result)
 
     crm_buf_add(&response->body, PQgetvalue(result, 0, ID), CRM_UUID_LEN);
     crm_rest_tag(call, NULL);   /* a file never changes */
-    response->body.len = 0;
-    if (response->status == 304) {
+    if (response->status != 200) {
         return NULL;
     }
+    response->body.len = 0;
     return crm_op_file_respond(call, call->key.workspace_id, apr_pstrcat(
         call->pool, "SELECT p.bytes FROM crmapi.", file->pieces,
         " p WHERE p.workspace_id = $1::uuid AND p.", file->key,

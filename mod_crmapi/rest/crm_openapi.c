@@ -275,10 +275,9 @@ static void add_parameters(crm_buf_t *buf, const crm_endpoint_t *endpoint)
     }
     add(buf, operation->waits
         ? "{'$ref':'#/components/parameters/wait'}," : "");
-    if (crm_kind_of(operation)->condition) {
-        crm_buf_printf(buf, "{\"$ref\":\"#/components/parameters/%s\"},",
-                       crm_kind_of(operation)->condition);
-    }
+    add(buf, crm_kind_of(operation)->conditional
+        ? "{'$ref':'#/components/parameters/If-Match'},"
+        "{'$ref':'#/components/parameters/If-None-Match'}," : "");
     add(buf, endpoint->write
         ? "{'$ref':'#/components/parameters/Idempotency-Key'}," : "");
     add(buf, "{'$ref':'#/components/parameters/Prefer'},"
@@ -415,14 +414,6 @@ static void add_success(crm_buf_t *buf, const crm_endpoint_t *endpoint,
     add(buf, "}");
 }
 
-/* Return whether OPERATION reads the header NAME. */
-static int has_condition(const crm_operation_t *operation, const char *name)
-{
-    const char *condition = crm_kind_of(operation)->condition;
-
-    return condition && !strcmp(condition, name);
-}
-
 /* Return whether OPERATION's table has STATUS as a further one. */
 static int is_listed(const crm_operation_t *operation, int status)
 {
@@ -455,9 +446,9 @@ static int answers(const crm_endpoint_t *endpoint, int status)
     }
     switch (status) {
     case 304:
+        return crm_kind_of(operation)->conditional && !endpoint->write;
     case 412:
-        return has_condition(operation, status == 304 ? "If-None-Match"
-                             : "If-Match");
+        return crm_kind_of(operation)->conditional;
     case 400:
     case 413:
     case 415:

@@ -496,24 +496,23 @@ static void read_cursor(crm_input_t *input, crm_call_t *call)
     }
 }
 
-/* Read the condition header (If-Match or If-None-Match) of CALL's kind of
- * operation. */
-static void read_condition(crm_input_t *input, crm_call_t *call)
+/* Return the entity tags of CALL's header NAME, NULL if it was not sent. */
+static const crm_etags_t *read_condition(crm_input_t *input,
+                                         const crm_call_t *call,
+                                         const char *name)
 {
-    const char *name = crm_kind_of(crm_rest(call)->endpoint->operation)->condition;
-    const char *header = name ? crm_request_header(call->request, name) : NULL;
+    const char *header = crm_request_header(call->request, name), *rule;
     crm_etags_t *tags;
-    const char *rule;
 
     if (!header) {
-        return;
+        return NULL;
     }
     tags = apr_palloc(call->pool, sizeof(*tags));
     rule = crm_etags_read(tags, header, call->pool);
     if (rule) {
         crm_input_error(input, name, rule);
     }
-    crm_rest(call)->condition = tags;
+    return tags;
 }
 
 crm_error_t *crm_rest_params(crm_call_t *call)
@@ -554,6 +553,10 @@ crm_error_t *crm_rest_params(crm_call_t *call)
     if (crm_rest(call)->sort) {
         read_cursor(&input, call);
     }
-    read_condition(&input, call);
+    if (crm_kind_of(operation)->conditional) {
+        crm_rest(call)->match = read_condition(&input, call, "If-Match");
+        crm_rest(call)->none_match = read_condition(&input, call,
+                                                    "If-None-Match");
+    }
     return input.error;
 }

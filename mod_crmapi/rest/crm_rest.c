@@ -8,6 +8,7 @@
 #include "apr_time.h"
 
 #include "crm_access.h"
+#include "crm_envelope.h"
 #include "crm_json.h"
 #include "crm_params.h"
 #include "crm_prefer.h"
@@ -292,7 +293,7 @@ static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
                                   const PGresult *result,
                                   const apr_array_header_t *checks)
 {
-    int precondition = 0;
+    crm_error_t *precondition = NULL;
 
     for (int i = 0; checks && i < checks->nelts; i++) {
         const crm_check_t *check = &APR_ARRAY_IDX(checks, i, crm_check_t);
@@ -301,7 +302,8 @@ static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
             continue;
         }
         if (check->precondition) {
-            precondition = 1;
+            precondition = crm_error_create(CRM_E_PRECONDITION_FAILED,
+                                            check->message, call->pool);
             continue;
         }
         if (!check->field) {
@@ -309,8 +311,7 @@ static crm_error_t *failed_checks(crm_call_t *call, crm_error_t *error,
         }
         CRM_ERR(add_detail(&error, call, check));
     }
-    return error || !precondition ? error
-           : crm_error_create(CRM_E_PRECONDITION_FAILED, NULL, call->pool);
+    return error ? error : precondition;
 }
 
 crm_error_t *crm_rest_refuse(crm_call_t *call, crm_error_t *error,
@@ -427,8 +428,16 @@ void crm_rest_tag(crm_call_t *call, const char *updated_at)
     tag = apr_palloc(call->pool, CRM_ETAG_SIZE);
     crm_etag_make(tag, updated_at, response->body.data, response->body.len);
     apr_table_setn(response->headers, "ETag", tag);
-    if (rest->condition && response->status == 200 && !rest->endpoint->write
-        && crm_etags_have(rest->condition, tag)) {
+    if (rest->endpoint->write || response->status != 200) {
+        return;
+    }
+    if (rest->match && !crm_etags_have(rest->match, tag, 0)) {
+        response->status = 412;
+        response->body.len = 0;
+        crm_envelope_error(&response->body, crm_error_create(
+                               CRM_E_PRECONDITION_FAILED, NULL, call->pool));
+    }
+    else if (rest->none_match && crm_etags_have(rest->none_match, tag, 1)) {
         response->status = 304;
         response->body.len = 0;
     }

@@ -30,8 +30,9 @@ typedef struct crm_rest_t {
     const char *cursor;         /* the parameter; NULL: pages have numbers */
     const crm_cursor_t *after;  /* its content; NULL: the beginning */
     apr_uint64_t list;          /* hash of the list, for crm_cursor_write() */
-    const crm_etags_t *condition; /* of the kind's condition header; NULL: it
-                                     was not sent */
+    const crm_etags_t *match;   /* If-Match; NULL: it was not sent, or the kind
+                                   does not read it */
+    const crm_etags_t *none_match; /* the same of If-None-Match */
 } crm_rest_t;
 
 /* Return the state of CALL. */
@@ -128,8 +129,9 @@ const char *crm_rest_param(const crm_call_t *call, const char *name);
 const crm_shape_t *crm_rest_shape(const crm_call_t *call);
 
 /* If CALL's endpoint is tagged, add the ETag of the response, whose body is
- * complete and shows a row with UPDATED_AT. If the request's If-None-Match has
- * the same tag, make the response a 304 without a body (contract 13.2). */
+ * complete and shows a row with UPDATED_AT. If the request is a read whose If-Match
+ * has not the same tag, make the response a 412; if its If-None-Match has it, a 304
+ * without a body (contract 13.2; RFC 9110, 13.2.2). */
 void crm_rest_tag(crm_call_t *call, const char *updated_at);
 
 /* Respond to CALL with STATUS and the body {"data": row ROW of RESULT}, whose

@@ -2931,7 +2931,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The resource has changed since the server sent the entity tags of If-Match. Nothing was changed */
+        /** @description The resource has changed since the server sent the entity tags of If-Match, or a write has its tag in If-None-Match. Nothing was changed */
         412: {
             headers: {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
@@ -3083,7 +3083,7 @@ export interface components {
          */
         "If-Match": string;
         /**
-         * @description Entity tags: 304 if the response would have one of them. *: always
+         * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
          * @example "0"
          */
         "If-None-Match": string;
@@ -3414,7 +3414,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -3458,6 +3463,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -3470,7 +3476,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -3510,6 +3521,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -4113,7 +4125,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -4157,6 +4174,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -4173,6 +4191,11 @@ export interface operations {
                  * @example *
                  */
                 "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
                 /**
                  * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
                  * @example order-1001
@@ -4227,7 +4250,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -4267,6 +4295,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -4283,6 +4312,11 @@ export interface operations {
                  * @example *
                  */
                 "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
                 /**
                  * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
                  * @example order-1001
@@ -4737,7 +4771,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -4778,6 +4817,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -4796,7 +4836,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -4833,6 +4878,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -4921,7 +4967,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -4966,6 +5017,7 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             410: components["responses"]["410"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -4982,6 +5034,11 @@ export interface operations {
                  * @example *
                  */
                 "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
                 /**
                  * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
                  * @example order-1001
@@ -5037,7 +5094,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -5078,6 +5140,7 @@ export interface operations {
             403: components["responses"]["403"];
             404: components["responses"]["404"];
             410: components["responses"]["410"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -5094,6 +5157,11 @@ export interface operations {
                  * @example *
                  */
                 "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
                 /**
                  * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
                  * @example order-1001
@@ -5545,7 +5613,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -5589,6 +5662,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -5605,6 +5679,11 @@ export interface operations {
                  * @example *
                  */
                 "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
                 /**
                  * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
                  * @example order-1001
@@ -5659,7 +5738,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -5699,6 +5783,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -5715,6 +5800,11 @@ export interface operations {
                  * @example *
                  */
                 "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
                 /**
                  * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
                  * @example order-1001
@@ -6480,7 +6570,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -6524,6 +6619,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -6540,6 +6636,11 @@ export interface operations {
                  * @example *
                  */
                 "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
                 /**
                  * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
                  * @example order-1001
@@ -6594,7 +6695,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -6634,6 +6740,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -6650,6 +6757,11 @@ export interface operations {
                  * @example *
                  */
                 "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
                 /**
                  * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
                  * @example order-1001
@@ -7275,7 +7387,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -7319,6 +7436,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -7335,6 +7453,11 @@ export interface operations {
                  * @example *
                  */
                 "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
                 /**
                  * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
                  * @example order-1001
@@ -7389,7 +7512,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -7429,6 +7557,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -7445,6 +7574,11 @@ export interface operations {
                  * @example *
                  */
                 "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
                 /**
                  * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
                  * @example order-1001
@@ -7649,6 +7783,7 @@ export interface operations {
                 headers: {
                     Location: components["headers"]["Location"];
                     "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -7927,7 +8062,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -7973,6 +8113,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -7991,7 +8132,12 @@ export interface operations {
             };
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -8033,6 +8179,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -8045,7 +8192,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -8120,6 +8272,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             416: components["responses"]["416"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -8133,7 +8286,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -8204,6 +8362,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             416: components["responses"]["416"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -8217,7 +8376,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -8290,6 +8454,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             416: components["responses"]["416"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -8303,7 +8468,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -8372,6 +8542,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             416: components["responses"]["416"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
@@ -8504,7 +8675,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -8548,6 +8724,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -8560,7 +8737,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -8600,6 +8782,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -8890,7 +9073,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -8934,6 +9122,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -8946,7 +9135,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -8986,6 +9180,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -9171,7 +9366,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -9215,6 +9415,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -9227,7 +9428,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -9267,6 +9473,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -9547,7 +9754,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -9591,6 +9803,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -9607,6 +9820,11 @@ export interface operations {
                  * @example *
                  */
                 "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
+                 * @example "0"
+                 */
+                "If-None-Match"?: components["parameters"]["If-None-Match"];
                 /**
                  * @description Names this request for 24 hours. If the same request is sent again with the same key, nothing is done and the first answer is given again, with Idempotent-Replayed; 409 while the first is under way
                  * @example order-1001
@@ -9661,7 +9879,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -9701,6 +9924,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -9967,7 +10191,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -10011,6 +10240,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -10023,7 +10253,12 @@ export interface operations {
             query?: never;
             header?: {
                 /**
-                 * @description Entity tags: 304 if the response would have one of them. *: always
+                 * @description Entity tags: 412 if the resource has changed since the server sent each of them. *: it exists
+                 * @example *
+                 */
+                "If-Match"?: components["parameters"]["If-Match"];
+                /**
+                 * @description Entity tags: 304, or 412 of a write, if the resource has one of them. *: always
                  * @example "0"
                  */
                 "If-None-Match"?: components["parameters"]["If-None-Match"];
@@ -10063,6 +10298,7 @@ export interface operations {
             401: components["responses"]["401"];
             403: components["responses"]["403"];
             404: components["responses"]["404"];
+            412: components["responses"]["412"];
             422: components["responses"]["422"];
             429: components["responses"]["429"];
             500: components["responses"]["500"];
@@ -10102,6 +10338,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
@@ -10161,6 +10398,7 @@ export interface operations {
             200: {
                 headers: {
                     "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                    ETag: components["headers"]["ETag"];
                     "Idempotent-Replayed": components["headers"]["Idempotent-Replayed"];
                     "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                     "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
