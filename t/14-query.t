@@ -504,6 +504,11 @@ subtest "7.1 unknown parameters, the same one twice" => sub {
         my $r = $c->patch("/api/v1/contacts/$contact{dee}?dry_run=1", {});
         status_is($r, 200, "7.1 of a PATCH, too");
         is($r->header("X-Ignored-Parameters"), "dry_run", "7.1 it is told");
+        my $from = $c->post("/api/v1/contacts", { bot_id => $agent })->data->{id};
+        $r = $c->post("/api/v1/contacts/$contact{dee}/merge?a=1&b=2",
+            { from => $from });
+        status_is($r, 200, "7.1 of what reads the row afterwards, too");
+        is($r->header("X-Ignored-Parameters"), "a, b", "7.1 each is told once");
         $r = $c->get("/api/v1/contacts", query => "page=0&dry_run=1");
         error_is($r, 422, "validation_error", "7.1 beside an error", ["page"]);
         is($r->header("X-Ignored-Parameters"), "dry_run", "7.1 it is told");

@@ -365,21 +365,24 @@ static const char *header_name(const char *name, apr_pool_t *pool)
 }
 
 /* Tell CALL's client that the parameter NAME is ignored. NAMES are those that
- * it has been told. */
+ * it has been told. The query may be read again: the header is not added to. */
 static void tell(crm_call_t *call, apr_array_header_t *names,
                  const char *name)
 {
-    const char *text = header_name(name, call->pool);
+    const char *text = header_name(name, call->pool), *told = "";
 
     for (int i = 0; i < names->nelts; i++) {
-        if (!strcmp(APR_ARRAY_IDX(names, i, const char *), text)) {
+        const char *one = APR_ARRAY_IDX(names, i, const char *);
+
+        if (!strcmp(one, text)) {
             return;
         }
+        told = apr_pstrcat(call->pool, told, one, ", ", NULL);
     }
     if (*text && names->nelts < IGNORED_MAX) {
         APR_ARRAY_PUSH(names, const char *) = text;
-        apr_table_mergen(call->response->headers, "X-Ignored-Parameters",
-                         text);
+        apr_table_setn(call->response->headers, "X-Ignored-Parameters",
+                       apr_pstrcat(call->pool, told, text, NULL));
     }
 }
 
