@@ -207,7 +207,7 @@ CREATE FUNCTION crmapi.suppress(workspace uuid, email text, phone text,
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    made CONSTANT uuid := gen_random_uuid();
+    made CONSTANT uuid := crmapi.uuid_v7(clock_timestamp());
     contacts uuid[];
     enrollment uuid;
     n bigint := 0;
@@ -739,6 +739,8 @@ CREATE FUNCTION crmapi.enrollment_generated(workspace uuid, job bigint,
 AS $$
 DECLARE
     at timestamptz := date_trunc('milliseconds', moment);
+    ids CONSTANT uuid[] := ARRAY(SELECT crmapi.uuid_v7(moment)
+                                 FROM jsonb_array_elements(steps));
     had text;
     auto boolean;
 BEGIN
@@ -753,7 +755,7 @@ BEGIN
     INSERT INTO crmapi.enrollment_step (id, workspace_id, enrollment_id,
         sort_order, channel, to_identifier, delay_seconds, voice_objective,
         voice_script, email_subject, email_body, sms_body)
-    SELECT gen_random_uuid(), enrollment_generated.workspace,
+    SELECT ids[t.n], enrollment_generated.workspace,
            enrollment_generated.enrollment, t.n, t.step ->> 'channel',
            t.step ->> 'to_identifier', (t.step ->> 'delay_seconds')::bigint,
            t.step ->> 'voice_objective', t.step ->> 'voice_script',

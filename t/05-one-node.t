@@ -277,7 +277,6 @@ my @BEYOND = (
         "past_add: INSERT INTO crmapi.past_answer AS p"],
     [qr/^volatile (?:nextval|gen_random_uuid)$/, "each row of the statement has"
         . " a number or an id of its own",
-        "enrollment_generated: INSERT INTO crmapi.enrollment_step",
         "webhook_plan: WITH planned AS", "webhook_redrive: WITH chosen AS"],
     [qr/^volatile (?:event_id|event_next)$/, $number,
         map { "$_: INSERT INTO crmapi.event AS v" } qw(contact_created

@@ -90,6 +90,7 @@ subtest "generating, approved, running, completed" => sub {
     $e = enrollment($w, $id);
     is($e->{status}, "approved", "generated, approved, the first step sent");
     is(steps($e), "email sent, sms scheduled, voice scheduled", "the steps");
+    like($_->{id}, $ID, "9.1 with ids of version 7") for @{$e->{steps}};
     ok($e->{approved_at}, "approved_at is set");
     is($e->{sequence}{status}, "active", "11.9 the sequence is active");
     my ($email, $sms, $voice) = @{$e->{steps}};
