@@ -431,6 +431,21 @@ subtest "5.4 headers of every response" => sub {
     }
 };
 
+subtest "5.4 JSON is sent whole: only files have parts (Range)" => sub {
+    my $w = workspace($httpd);
+    my $id = $w->client->post("/api/v1/contacts",
+        { bot_id => $w->agent })->data->{id};
+    for my $path ("/contacts", "/contacts/$id", "/workspace", "/openapi.json") {
+        my $whole = asked($w, "GET", $path);
+        for my $range ("bytes=0-3", "bytes=9999999-", "bytes=0-0,2-3") {
+            my $r = asked($w, "GET", $path, headers => { Range => $range });
+            status_is($r, 200, "$path: Range: $range");
+            is($r->body, $whole->body, "is ignored");
+            is($r->header("Accept-Ranges"), undef, "and not offered");
+        }
+    }
+};
+
 subtest "5.4 X-Request-Id: a sane one is kept" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;

@@ -208,6 +208,8 @@ int crmapi_send_answer(crmapi_request_t *request, int flush)
     int streams = response->stream && !r->header_only;
 
     set_notes(request);
+    /* parts are of files only, which are cut already */
+    ap_remove_output_filter_byhandle(r->output_filters, "byterange");
     r->status = response->status;
     r->status_line = NULL;
     r->no_local_copy = 1;
