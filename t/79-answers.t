@@ -198,6 +198,12 @@ subtest "copies" => sub {
     is(join(" ", $mail =~ /^X-Envelope-To: (\S+)/mg), "to\@x.example"
         . " cc1\@x.example cc2\@x.example", "one mail for all");
     is(header($mail, "Cc"), "cc1\@x.example, cc2\@x.example", "Cc");
+    answer(mail_talk("both\@x.example"), { content => "x", cc =>
+        ["Both\@X.example", "cc3\@x.example"] });
+    $worker->once;
+    ($mail) = mails("both\@x.example");
+    is(join(" ", $mail =~ /^X-Envelope-To: (\S+)/mg), "both\@x.example"
+        . " cc3\@x.example", "the participant gets no copy of it");
     sql($database, "SELECT crmapi.suppress('" . $w->id . "', 'cc1\@x.example',"
         . " NULL, 'complaint')");
     error_is($c->post(path($talk), { content => "x", cc =>
@@ -583,6 +589,49 @@ subtest "reports of mail servers, and complaints" => sub {
         . " LIKE '%$m->{id}%'"), "message.updated", "a webhook tells of it");
     $w->ctl("webhook", "remove", ($hook =~ /([0-9a-f-]{36})/)[0]);
     $w->ctl("workspace", "set", $w->id, "--events", "off");
+};
+
+subtest "17.5 a copy that is returned says nothing of the participant" => sub {
+    my %report = ("cc failed" => "sent", "cc failed, to delivered" =>
+        "delivered", "cc failed, to failed" =>
+        "failed the mail was returned: 5.1.1", "to failed, cc delivered" =>
+        "failed the mail was returned: 5.1.1", "cc failed, other failed" =>
+        "failed the mail was returned: 5.1.1", "cc failed, cc2 failed" =>
+        "sent", "cc in words" => "sent", "to in words" =>
+        "failed the mail was returned: 5.1.1");
+    for my $what (sort keys %report) {
+        my $name = "copy" . ++$count;
+        my %address = (to => "$name\@x.example", cc => "cc-$name\@x.example",
+            cc2 => "cc2-$name\@x.example", other => "other\@x.example");
+        my $talk = mail_talk($address{to});
+        my $m = answer($talk, { content => "x", cc => [uc $address{cc},
+            $address{cc2}] });
+        $worker->once;
+        my ($mail) = mails($address{to});
+        my $id = "Message-ID: " . header($mail, "Message-ID");
+        my $head = "From: MAILER-DAEMON\@x.example\nTo: $sales\nMessage-ID:"
+            . " <report-$name>\n";
+        my $body = $what =~ /(\w+) in words/
+            ? "\nHi. This is the qmail-send program at x.example.\n\n"
+                . "<$address{$1}>:\n550 5.1.1 no such user\n\n"
+                . "--- Below this line is a copy of the message.\n\n$id\n"
+            : "Content-Type: multipart/report; report-type=delivery-status;"
+                . " boundary=b\n\n--b\n\nSo.\n--b\nContent-Type:"
+                . " message/delivery-status\n\nReporting-MTA: dns; x.example\n"
+                . join("", map { my ($who, $action) = split / /;
+                    "\nFinal-Recipient: rfc822; $address{$who}\nAction:"
+                    . " $action\nStatus: " . ($action eq "failed" ? "5.1.1"
+                    : "2.1.5") . "\n" } split /, /, $what)
+                . "\n--b\nContent-Type: text/rfc822-headers\n\n$id\n--b--\n";
+        my ($code) = crmapictl($database, { stdin => $head . $body },
+            "deliver");
+        is($code, 0, "$what: a report comes");
+        is(fate($talk, $m), $report{$what}, "$what: the answer");
+        is(sql($database, "SELECT string_agg(email, ' ') FROM"
+            . " crmapi.suppression WHERE email LIKE '%$name\@x.example'"),
+            $report{$what} =~ /failed/ ? $address{to} : undef,
+            "$what: who is suppressed");
+    }
 };
 
 subtest "repeated with an Idempotency-Key" => sub {

@@ -36,6 +36,8 @@ typedef struct delivery_t {
     const char *answer_id;      /* the same of an answer */
     int named;                  /* there is either */
     const char *sent_to;        /* the address that it was sent to */
+    const char *copies;         /* and those of its copies, with blanks between
+                                   them, or NULL */
     const crm_mail_person_t *person; /* whom the mail is from, or NULL */
     const char *automatic;
     const char *bytes;          /* the mail as it came */
@@ -80,7 +82,7 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
  * the mail is one of crmapid's own; the number of the first of its people $9 that
  * is not the agent itself, with or without a suffix of the local part; the number
  * of mails from its sender with its Reply-To within an hour, at most $6; the
- * address that step or answer was sent to. */
+ * address that step or answer was sent to, its id, and those of its copies. */
 #define STATE_SQL \
     "SELECT o.step_id," \
     " EXISTS (SELECT FROM crmapi.mail_named($1::uuid, ARRAY[$5::text]," \
@@ -99,7 +101,10 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
     " AND m.created_at > now() - interval '1 hour'" \
     " AND m.metadata ->> 'from' = $3::text AND m.metadata ->> 'reply_to'" \
     " IS NOT DISTINCT FROM $8::text LIMIT $6::integer) t)," \
-    " o.to_identifier, o.answer_id FROM crmapi.agent a LEFT JOIN" \
+    " o.to_identifier, o.answer_id, (SELECT string_agg(copy, ' ')" \
+    " FROM crmapi.message m, jsonb_array_elements_text(m.metadata -> 'cc') copy" \
+    " WHERE m.workspace_id = $1::uuid AND m.id = o.answer_id)" \
+    " FROM crmapi.agent a LEFT JOIN" \
     " crmapi.mail_named($1::uuid, $4::text[], $7::text[]) o ON true" \
     " WHERE a.workspace_id = $1::uuid AND a.id = $2::uuid"
 
@@ -132,14 +137,33 @@ static const apr_array_header_t *addresses_of(const delivery_t *delivery)
     return addresses;
 }
 
+/* Return whether a copy of the mail that DELIVERY's returns went to ADDRESS. */
+static int is_copy(const delivery_t *delivery, const char *address)
+{
+    const char *rest = delivery->copies ? delivery->copies : "";
+
+    while (*rest) {
+        size_t len = strcspn(rest, " ");
+
+        if (crm_email_equal(address, apr_pstrmemdup(delivery->pool, rest, len),
+                            delivery->pool)) {
+            return 1;
+        }
+        rest += len + (rest[len] == ' ');
+    }
+    return 0;
+}
+
 /* Set *STATUS_P and return what DELIVERY's mail, a bounce of the mail to
  * SENT_TO, says of that address: the entry for it; without one, the mildest,
- * because a list or a forwarding may have had several recipients. */
+ * because a list or a forwarding may have had several recipients. That of a copy
+ * says nothing of it. */
 static crm_mail_failure_t failure_of(const char **status_p,
                                      const delivery_t *delivery)
 {
     const crm_mail_t *mail = delivery->mail;
     crm_mail_failure_t failure = CRM_MAIL_NO_FAILURE;
+    int others = 0;
 
     *status_p = NULL;
     for (int i = 0; i < mail->bounces->nelts; i++) {
@@ -148,7 +172,11 @@ static crm_mail_failure_t failure_of(const char **status_p,
         int own = crm_email_equal(one->address, delivery->sent_to,
                                   delivery->pool);
 
-        if (!i || own || one->failure < failure) {
+        if (!own && is_copy(delivery, one->address)) {
+            others++;
+            continue;
+        }
+        if (i == others || own || one->failure < failure) {
             failure = one->failure;
             *status_p = one->status;
         }
@@ -156,7 +184,7 @@ static crm_mail_failure_t failure_of(const char **status_p,
             break;
         }
     }
-    if (mail->failure > failure) {
+    if (mail->failure > failure && (!others || others < mail->bounces->nelts)) {
         failure = mail->failure;
         *status_p = mail->status;
     }
@@ -188,6 +216,7 @@ static crm_error_t *read_state(delivery_t *delivery)
     delivery->step_id = crm_db_value(result, 0, 0);
     delivery->sent_to = crm_db_value(result, 0, 4);
     delivery->answer_id = crm_db_value(result, 0, 5);
+    delivery->copies = crm_db_value(result, 0, 6);
     delivery->named = delivery->step_id || delivery->answer_id;
     if (!PQgetisnull(result, 0, 2)) {
         delivery->person = &APR_ARRAY_IDX(mail->people, atoi(

@@ -74,24 +74,28 @@ static const char *number_of(const char *number, apr_pool_t *pool)
 }
 
 /* Set the copies of MESSAGE to those of JSON, an array of addresses or NULL, as
- * they go over the wire. One without such a form makes it unusable. */
+ * they go over the wire, without its recipient. One without such a form makes it
+ * unusable. */
 static void set_copies(crmd_message_t *message, const char *json,
                        apr_pool_t *pool)
 {
     json_object *list = json ? json_tokener_parse(json) : NULL;
     size_t count = json_object_is_type(list, json_type_array)
                    ? json_object_array_length(list) : 0;
-    const char **copies;
+    const char **copies = apr_pcalloc(pool, (count + 1) * sizeof(*copies));
 
-    if (count) {
-        copies = apr_pcalloc(pool, (count + 1) * sizeof(*copies));
-        message->copies = copies;
-        for (size_t i = 0; i < count; i++) {
-            copies[i] = crmd_relay_wire(message->channel, json_object_get_string(
-                json_object_array_get_idx(list, i)), pool);
-            message->to = copies[i] ? message->to : NULL;
+    message->copies = copies;
+    for (size_t i = 0; i < count && message->to; i++) {
+        *copies = crmd_relay_wire(message->channel, json_object_get_string(
+            json_object_array_get_idx(list, i)), pool);
+        if (!*copies) {
+            message->to = NULL;
+        }
+        else if (strcmp(*copies, message->to)) {
+            copies++;
         }
     }
+    *copies = NULL;
     json_object_put(list);
 }
 
