@@ -74,8 +74,15 @@ subtest "21.3 contacts_find" => sub {
     is(refused("contacts_find", $_)->{details}[0]{message},
         "search, email, phone or external_id is required", "nobody")
         for {}, { search => "" }, { email => undef };
-    is(refused("contacts_find", { search => "x", nonsense => 1 })->{details}[0]
-        {field}, "nonsense", "another argument");
+    is(refused("contacts_find", { search => "ada", %$_ })->{details}[0]{field},
+        (keys %$_)[0], "an argument that it does not have: " . (keys %$_)[0])
+        for { nonsense => 1 }, { tags => "x" }, { page => 1 },
+            { custom_fields => {} };
+    is(refused("contacts_find", { search => $_ })->{details}[0]{field},
+        "search", "a search of another type") for {}, [], ["ada"];
+    my ($null) = $mcp->tool("contacts_find", { search => "ada king",
+        map { $_ => undef } qw(fields cursor page_size email) });
+    is_deeply([sort keys %{$null->{data}[0]}], \@shown, "null is nothing");
 };
 
 subtest "21.3 conversations_read" => sub {

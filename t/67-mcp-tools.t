@@ -28,6 +28,14 @@ sub schemas {
         map({ schemas($_) } @{$schema->{anyOf} || []}));
 }
 
+# The body of a call of TOOL with ARGUMENTS, which is JSON.
+sub body_of {
+    my ($tool, $arguments) = @_;
+    return "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
+        . "\"params\":{\"name\":\"$tool\",\"arguments\":$arguments,\"_meta\":"
+        . Cpanel::JSON::XS->new->encode(CrmTest::Mcp::meta()) . "}}";
+}
+
 subtest "21.3 tools/list" => sub {
     my $r = $mcp->call("tools/list", {}, id => 1);
     my $result = $r->json->{result};
@@ -209,8 +217,20 @@ subtest "21.3 lists: 10 rows, cursors, pages, filters" => sub {
     }
     is_deeply(scalar done("contacts_list", { custom_fields =>
         { plan => undef } }), [], "a member that is null");
+    my @odd = ("q\"", "\"all\"", "a\"b, \"c");
+    my $odd = done("contacts_create", { bot_id => $agent, tags => \@odd });
+    is_deeply([map { $_->{id} } @{done("contacts_list", { tags => $_ })}],
+        [$odd->{id}], "7.4 tags with quotes: @$_") for map { [$_] } @odd;
+    is(scalar @{done("contacts_list", { tags => \@odd, tags_match => "all" })},
+        1, "all of them");
+    done("contacts_delete", { id => $odd->{id} });
     is_deeply([map { $_->{id} } @{done("contacts_list", { sort => "created_at",
         order => "asc", page_size => 1 })}], [$ada->{id}], "an order");
+    for my $three ("3.0", "3e0", "30.00e-1") {
+        my ($said) = $mcp->tool("contacts_list", {}, body => body_of(
+            "contacts_list", "{\"page_size\":$three}"));
+        is(scalar @{$said->{data} || []}, 3, "6.4 an integer, as $three");
+    }
     my ($whole) = done("pipelines_stages_list", { id => $w->pipeline });
     is(scalar @$whole, 3, "a list without pages");
 };
@@ -268,10 +288,32 @@ subtest "21.3 errors are those of the API" => sub {
         my $error = refused($r->code, $tool, $arguments);
         is_deeply($error, $r->json->{error}, "$tool: $method $path");
     }
-    is_deeply(refused("validation_error", "contacts_list", { nonsense => 1,
-        search => { a => { b => 1 } } })->{details}, [
-        { field => "search.a", message => "must be a text, a number, a boolean"
-            . " or null" }], "what a query cannot have");
+    # what a query cannot have: the argument itself is named
+    my $scalar = "must be a text, a number or a boolean";
+    for my $case (["search", $scalar, {}, [], ["x"], { a => { b => 1 } }],
+            ["email", $scalar, ["ada\@example.com"]], ["bot_id", $scalar, {}],
+            ["created_after", $scalar, {}, [1]], ["has_company", $scalar, {}],
+            ["tags", "must be an array of texts", [{}], [undef], [[1]]],
+            ["tags", $scalar, {}], ["ids", $scalar, { a => 1 }],
+            ["custom_fields", "must be an object", "gold", [], ["gold"], 1],
+            ["page_size", "must be an integer from 1 to 100", {}, [5], "",
+                1.5, true],
+            ["page", "must be an integer from 1 to 9007199254740991", {}, [1]],
+            ["sort", "must be created_at or updated_at", {}, ["updated_at"]],
+            ["order", "must be asc or desc", { desc => 1 }],
+            ["nonsense", "is not a known parameter", {}, [], [1], "x"]) {
+        my ($name, $rule, @values) = @$case;
+        for my $value (@values) {
+            is_deeply(refused("validation_error", "contacts_list",
+                { $name => $value })->{details}, [{ field => $name,
+                message => $rule }], "$name: " . JSON::PP->new->canonical
+                ->allow_nonref->encode($value));
+        }
+    }
+    is_deeply(refused("validation_error", "contacts_list", { custom_fields =>
+        { a => { b => 1 } } })->{details}, [{ field => "custom_fields.a",
+        message => "must be a text, a number, a boolean or null" }],
+        "a member of custom_fields");
     is_deeply([map { $_->{field} } @{refused("validation_error",
         "contacts_list", { nonsense => 1, "a&b=c" => "d" })->{details}}],
         ["a&b=c", "nonsense"], "what is unknown is not ignored");
@@ -309,19 +351,17 @@ subtest "13.1 idempotency_key" => sub {
         idempotency_key => $key }), { id => $id }, "a delete, again");
     refused("not_found", "contacts_delete", { id => $id });
     is(refused("validation_error", "contacts_create", { bot_id => $agent,
-        idempotency_key => "a b" })->{details}[0]{field}, "idempotency_key",
-        "its characters");
+        idempotency_key => $_ })->{details}[0]{field}, "idempotency_key",
+        "its characters") for "a b", "mcp-1\x{0}x";
     refused("validation_error", "contacts_create", { bot_id => $agent,
         idempotency_key => 5 });
     # the same bytes by the API are the same request
     my $body = "{\"bot_id\":\"$agent\"}";
     my $by_api = $c->request("POST", "/api/v1/contacts", body => $body,
         headers => { "Idempotency-Key" => "mcp-3" });
-    my ($by_tool) = $mcp->tool("contacts_create", {}, body => "{\"jsonrpc\":"
-        . "\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":"
-        . "\"contacts_create\",\"arguments\":{\"bot_id\":\"$agent\","
-        . "\"idempotency_key\":\"mcp-3\"},\"_meta\":"
-        . Cpanel::JSON::XS->new->encode(CrmTest::Mcp::meta()) . "}}");
+    my ($by_tool) = $mcp->tool("contacts_create", {}, body => body_of(
+        "contacts_create", "{\"bot_id\":\"$agent\",\"idempotency_key\":"
+        . "\"mcp-3\"}"));
     is($by_tool->{data}{id}, $by_api->data->{id}, "by API and by tool");
 };
 

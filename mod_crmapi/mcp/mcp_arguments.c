@@ -6,6 +6,9 @@
 
 #include "apr_strings.h"
 
+#include "crm_number.h"
+#include "crm_type_list.h"
+
 /* The largest query, as httpd limits it for the API (LimitRequestLine). */
 #define QUERY_MAX 8190
 
@@ -81,20 +84,40 @@ static int is_scalar(crm_slice_t value)
     return type != '{' && type != '[' && type != 'n';
 }
 
-/* Set *TEXT_P and *LEN_P to VALUE, a scalar, as a query has it. */
+/* Set *TEXT_P and *LEN_P to VALUE, a scalar, as a query has it: 10.0 is the
+ * integer 10 (JSON Schema, 6.1.1). */
 static void scalar_text(const char **text_p, apr_size_t *len_p,
                         crm_slice_t value, apr_pool_t *pool)
 {
-    *text_p = value.text;
+    char type = crm_slice_type(value);
+
+    *text_p = apr_pstrmemdup(pool, value.text, value.len);
     *len_p = value.len;
-    if (*value.text == '"') {
+    if (type == '"') {
         *text_p = crm_slice_text(value, len_p, pool);
+    }
+    else if (strchr("-0123456789", type)
+             && !crm_number_parse(text_p, *text_p, pool)) {
+        *len_p = strlen(*text_p);
     }
 }
 
-/* Return, in POOL, the items of the array VALUE with commas between them, those
- * that have one in quotes (contract 7.4); *LEN_P is its length. NULL: an item is
- * no scalar. */
+/* Add the LEN bytes at TEXT, an item of a list, to BUF, in quotes if it has a
+ * character that means something there (contract 7.4). */
+static void add_item(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    int quoted = memchr(text, ',', len) || memchr(text, '"', len);
+
+    crm_buf_puts(buf, quoted ? "\"" : "");
+    for (apr_size_t i = 0; i < len; i++) {
+        crm_buf_puts(buf, text[i] == '"' ? "\"" : "");
+        crm_buf_putc(buf, text[i]);
+    }
+    crm_buf_puts(buf, quoted ? "\"" : "");
+}
+
+/* Return, in POOL, the items of the array VALUE with commas between them; *LEN_P
+ * is its length. NULL: an item is no scalar. */
 static const char *join(apr_size_t *len_p, crm_slice_t value, apr_pool_t *pool)
 {
     crm_json_walk_t walk;
@@ -104,18 +127,15 @@ static const char *join(apr_size_t *len_p, crm_slice_t value, apr_pool_t *pool)
     crm_buf_init(&buf, 256, pool);
     crm_json_walk(&walk, value, '[');
     while (crm_json_item(&item, &walk)) {
-        const char *text, *quote;
+        const char *text;
         apr_size_t len;
 
         if (!is_scalar(item)) {
             return NULL;
         }
         scalar_text(&text, &len, item, pool);
-        quote = memchr(text, ',', len) ? "\"" : "";
         crm_buf_puts(&buf, buf.len ? "," : "");
-        crm_buf_puts(&buf, quote);
-        crm_buf_add(&buf, text, len);
-        crm_buf_puts(&buf, quote);
+        add_item(&buf, text, len);
     }
     *len_p = buf.len;
     return buf.len ? buf.data : "";
@@ -151,32 +171,70 @@ static void read_members(reader_t *reader, const char *name, crm_slice_t value)
     }
 }
 
+/* Return the filter of READER's tool that is NAME, or whose parameters begin with
+ * NAME and a dot; NULL if there is none. */
+static const crm_filter_t *filter_of(const reader_t *reader, const char *name)
+{
+    const crm_endpoint_t *endpoint = reader->tool->route->data;
+    const crm_filter_t *filter = endpoint->operation->filters;
+    apr_size_t len = strlen(name);
+
+    for (; filter && filter->field.name; filter++) {
+        if (filter->members ? !strncmp(filter->members, name, len)
+                              && !strcmp(filter->members + len, ".")
+            : !strcmp(filter->field.name, name)) {
+            return filter;
+        }
+    }
+    return NULL;
+}
+
+/* Return whether FILTER takes several values. */
+static int is_list(const crm_filter_t *filter)
+{
+    return filter->field.type == &crm_type_names
+           || strstr(filter->field.type->cast, "[]");
+}
+
+/* Set *TEXT_P and *LEN_P to VALUE, for FILTER (NULL: none has it, and the API
+ * refuses what is no scalar). Return NULL or the rule that VALUE breaks. */
+static const char *param_text(const char **text_p, apr_size_t *len_p,
+                              const crm_filter_t *filter, crm_slice_t value,
+                              apr_pool_t *pool)
+{
+    if (filter && filter->members) {
+        return "must be an object";
+    }
+    if (filter && crm_slice_type(value) == '[' && is_list(filter)) {
+        *text_p = join(len_p, value, pool);
+        return *text_p ? NULL : "must be an array of texts";
+    }
+    if (filter && !is_scalar(value)) {
+        return "must be a text, a number or a boolean";
+    }
+    scalar_text(text_p, len_p, value, pool);
+    return NULL;
+}
+
 /* Add VALUE, the argument NAME, to the query. Null is as good as nothing. */
 static void read_param(reader_t *reader, const char *name, crm_slice_t value)
 {
-    const char *text = NULL;
+    const crm_filter_t *filter = filter_of(reader, name);
+    const char *text, *rule;
     apr_size_t len;
 
-    if (crm_slice_type(value) == '{') {
-        read_members(reader, name, value);
-        return;
-    }
     if (crm_slice_type(value) == 'n') {
         return;
     }
-    if (value.len > QUERY_MAX) {
-        refuse(reader, name, "is too long");
+    if (filter && filter->members && crm_slice_type(value) == '{') {
+        read_members(reader, name, value);
         return;
     }
-    if (crm_slice_type(value) != '[') {
-        scalar_text(&text, &len, value, reader->pool);
-    }
-    else {
-        text = join(&len, value, reader->pool);
-        if (!text) {
-            refuse(reader, name, "must be an array of texts");
-            return;
-        }
+    rule = value.len > QUERY_MAX ? "is too long"
+           : param_text(&text, &len, filter, value, reader->pool);
+    if (rule) {
+        refuse(reader, name, rule);
+        return;
     }
     mcp_operation_param(reader->operation, name, text, len);
 }
@@ -211,6 +269,7 @@ static int read_id(reader_t *reader, crm_slice_t name, crm_slice_t value)
 static int read_common(reader_t *reader, crm_slice_t name, crm_slice_t value)
 {
     mcp_operation_t *operation = reader->operation;
+    apr_size_t len;
 
     if (reader->tool->fields && crm_slice_is(name, "fields")) {
         if (crm_slice_type(value) != '[' && crm_slice_type(value) != 'n') {
@@ -224,7 +283,10 @@ static int read_common(reader_t *reader, crm_slice_t name, crm_slice_t value)
     }
     if (reader->tool->key && crm_slice_is(name, "idempotency_key")) {
         if (crm_slice_type(value) == '"') {
-            operation->key = crm_slice_text(value, NULL, reader->pool);
+            operation->key = crm_slice_text(value, &len, reader->pool);
+            if (strlen(operation->key) != len) {
+                refuse(reader, "idempotency_key", "must not contain U+0000");
+            }
         }
         else if (crm_slice_type(value) != 'n') {
             refuse(reader, "idempotency_key", "must be a string");

@@ -3,12 +3,12 @@
  * 21.3) */
 #include "mcp_combined.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_number.h"
 
 #include "mcp_arguments.h"
 #include "mcp_fields.h"
@@ -206,21 +206,22 @@ crm_error_t *mcp_combined_write(crm_buf_t *out, crm_call_t *call,
     return NULL;
 }
 
-/* Add to *ERROR_P, in POOL, what is wrong with ARGUMENTS: they may be "id", which
- * must be there, and the number COUNT. */
-static void check_parts(crm_error_t **error_p, crm_slice_t arguments,
-                        const char *count, apr_pool_t *pool)
+/* Add to *ERROR_P, in POOL, the first of ARGUMENTS that is none of NAMES, which
+ * NULL ends. */
+static void check_names(crm_error_t **error_p, crm_slice_t arguments,
+                        const char *const *names, apr_pool_t *pool)
 {
-    crm_slice_t id = crm_json_find(arguments, "id"), name, value;
+    crm_slice_t name, value;
     crm_json_walk_t walk;
 
-    if (crm_slice_type(id) != '"') {
-        crm_error_detail(error_p, "id", id.text ? "must be a string"
-                         : "is required", pool);
-    }
     crm_json_walk(&walk, arguments, '{');
     while (crm_json_member(&name, &value, &walk)) {
-        if (!crm_slice_is(name, "id") && !crm_slice_is(name, count)) {
+        const char *const *one = names;
+
+        while (*one && !crm_slice_is(name, *one)) {
+            one++;
+        }
+        if (!*one) {
             crm_error_detail(error_p, name.len > 258 ? "?"
                              : crm_slice_text(name, NULL, pool),
                              "unknown argument", pool);
@@ -229,19 +230,48 @@ static void check_parts(crm_error_t **error_p, crm_slice_t arguments,
     }
 }
 
+/* Add to *ERROR_P, in POOL, what is wrong with ARGUMENTS: they may be "id", which
+ * must be there, and the number COUNT. */
+static void check_parts(crm_error_t **error_p, crm_slice_t arguments,
+                        const char *count, apr_pool_t *pool)
+{
+    const char *const names[] = {"id", count, NULL};
+    crm_slice_t id = crm_json_find(arguments, "id");
+
+    if (crm_slice_type(id) != '"') {
+        crm_error_detail(error_p, "id", id.text ? "must be a string"
+                         : "is required", pool);
+    }
+    check_names(error_p, arguments, names, pool);
+}
+
+/* Return COUNT, how many rows are wanted (3.0 is 3), in POOL; "10" if it is not
+ * given; NULL if it is no integer from 1 to 100. */
+static const char *read_count(crm_slice_t count, apr_pool_t *pool)
+{
+    apr_int64_t number;
+
+    if (!count.text || *count.text == 'n') {
+        return "10";
+    }
+    return strchr("-0123456789", *count.text)
+           && !crm_number_parse_integer(&number, apr_pstrmemdup(
+                                            pool, count.text, count.len))
+           && number >= 1 && number <= 100
+           ? apr_itoa(pool, (int)number) : NULL;
+}
+
 /* An mcp_tool_t.serve of a tool that has parts. */
 static crm_error_t *serve_parts(crm_call_t *call, const mcp_tool_t *tool,
                                 crm_slice_t arguments)
 {
     const char *name = tool->data == &combined[1] ? "messages" : "rows";
-    crm_slice_t count = crm_json_find(arguments, name);
+    const char *count = read_count(crm_json_find(arguments, name), call->pool);
     crm_error_t *error = NULL, *first;
     crm_buf_t out;
 
     check_parts(&error, arguments, name, call->pool);
-    if (count.text && *count.text != 'n'
-        && (count.len > 3 || count.len != strspn(count.text, "0123456789")
-            || atoi(count.text) < 1 || atoi(count.text) > 100)) {
+    if (!count) {
         crm_error_detail(&error, name, "must be an integer from 1 to 100",
                          call->pool);
     }
@@ -252,10 +282,7 @@ static crm_error_t *serve_parts(crm_call_t *call, const mcp_tool_t *tool,
     crm_buf_init(&out, 16384, call->pool);
     crm_buf_puts(&out, "{\"data\":");
     error = mcp_combined_write(&out, call, tool,
-                               crm_json_find(arguments, "id"),
-                               crm_slice_type(count) == 'n' || !count.text
-                               ? NULL : apr_pstrmemdup(call->pool, count.text,
-                                                       count.len));
+                               crm_json_find(arguments, "id"), count);
     if (error) {
         return mcp_answer_failure(call, error);
     }
@@ -283,29 +310,56 @@ static int says_whom(crm_slice_t arguments)
     return 0;
 }
 
+/* Return, in POOL, ARGUMENTS with FIELDS, unless they choose fields. */
+static crm_slice_t with_fields(crm_slice_t arguments, const char *fields,
+                               apr_pool_t *pool)
+{
+    crm_json_walk_t walk;
+    crm_slice_t name, value;
+    crm_buf_t with;
+
+    if (crm_slice_type(crm_json_find(arguments, "fields")) == '[') {
+        return arguments;
+    }
+    crm_buf_init(&with, arguments.len + 256, pool);
+    crm_buf_printf(&with, "{\"fields\":%s", fields);
+    crm_json_walk(&walk, arguments, '{');
+    while (crm_json_member(&name, &value, &walk)) {
+        if (*value.text != 'n') {
+            crm_buf_putc(&with, ',');
+            crm_buf_add(&with, name.text, name.len);
+            crm_buf_putc(&with, ':');
+            crm_buf_add(&with, value.text, value.len);
+        }
+    }
+    crm_buf_putc(&with, '}');
+    return crm_json_slice(with.data, with.len);
+}
+
 /* An mcp_tool_t.serve of contacts_find: a list with the fields that tell people
  * apart. */
 static crm_error_t *serve_find(crm_call_t *call, const mcp_tool_t *tool,
                                crm_slice_t arguments)
 {
+    static const char *const names[] = {
+        "search", "email", "phone", "external_id", "page_size", "cursor",
+        "fields", NULL
+    };
     const mcp_tool_t *list = mcp_tool_find("contacts_list");
-    const char *fields = ((const combined_t *)tool->data)->fields;
     crm_error_t *error = NULL, *first;
-    crm_buf_t with;
 
     if (!says_whom(arguments)) {
         crm_error_detail(&error, "", "search, email, phone or external_id is"
                          " required", call->pool);
+    }
+    check_names(&error, arguments, names, call->pool);
+    if (error) {
         first = mcp_rights_check(call, tool);
         return mcp_answer_failure(call, first ? first : error);
     }
-    if (crm_slice_type(crm_json_find(arguments, "fields")) != '\0') {
-        return list->serve(call, list, arguments);
-    }
-    crm_buf_init(&with, arguments.len + 256, call->pool);
-    crm_buf_printf(&with, "{\"fields\":%s,", fields);
-    crm_buf_add(&with, arguments.text + 1, arguments.len - 1);
-    return list->serve(call, list, crm_json_slice(with.data, with.len));
+    return list->serve(call, list, with_fields(arguments, ((const combined_t *)
+                                               tool->data)->fields,
+                                               call->pool));
 }
 
 /* ---- the tools ----------------------------------------------------------- */
