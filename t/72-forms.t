@@ -179,6 +179,19 @@ subtest "multipart and JSON" => sub {
     page_is(post($form, multipart("x1", a => "1", cv => ["cv.pdf",
         "%PDF\0\xff"]), type => "multipart/form-data; boundary=x1"), 422,
         qr{<strong>cv</strong> must not be a file}, "a file");
+    # names without quotes, and other headers first: .NET
+    for my $name ("n", "n; x=\"y;z\"") {
+        page_is(post($form, "--x1\r\nContent-Type: text/plain; charset=utf-8"
+            . "\r\nContent-Disposition: form-data; name=$name\r\n\r\n8\r\n"
+            . "--x1--\r\n", type => "multipart/form-data; boundary=\"x1\""),
+            200, qr/Thank you/, "RFC 2183: $name");
+        is_deeply((submissions($w, $form))[0]{custom_field_responses},
+            { n => 8 }, "is read");
+    }
+    page_is(post($form, "--x1\r\nContent-Disposition: form-data; name=cv;"
+        . " filename=cv.pdf\r\n\r\nx\r\n--x1--\r\n",
+        type => "multipart/form-data; boundary=x1"), 422,
+        qr{<strong>cv</strong> must not be a file}, "a file without quotes");
     my $r = post($form, '{"email": "j@x.example", "a": "x", "n": 3, "m":'
         . ' ["2", 3], "name": null}', type => "application/json");
     status_is($r, 201, "JSON");
@@ -190,7 +203,7 @@ subtest "multipart and JSON" => sub {
         { a => "x", n => 3, m => ["2", "3"] }, "is read");
     is($r->header("Access-Control-Allow-Origin"), "*",
         "other sites' scripts may send");
-    is(scalar(my @all = submissions($w, $form)), 2, "two submissions in all");
+    is(scalar(my @all = submissions($w, $form)), 4, "four submissions in all");
     $r = $httpd->client->options("$BASE/$form");
     status_is($r, 204, "a preflight");
     is($r->header("Access-Control-Allow-Headers"), "Content-Type",

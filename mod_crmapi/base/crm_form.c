@@ -42,8 +42,8 @@ static const char *find(span_t span, const char *text)
     return memmem(span.at, span.len, text, strlen(text));
 }
 
-/* Return the parameter NAME of HEADER, the value of Content-Disposition, in
- * POOL; NULL if it has none. */
+/* Return the parameter NAME of HEADER, the value of Content-Disposition, a token or
+ * in quotes (RFC 2183, 2), in POOL; NULL if it has none. */
 static const char *parameter(const char *header, const char *name,
                              apr_pool_t *pool)
 {
@@ -54,10 +54,10 @@ static const char *parameter(const char *header, const char *name,
 
         header += strcspn(header, ";");
         header += strspn(header, "; \t");
-        if (!strncasecmp(header, name, len) && header[len] == '='
-            && header[len + 1] == '"') {
-            header += len + 2;
-            end = strchr(header, '"');
+        if (!strncasecmp(header, name, len) && header[len] == '=') {
+            header += len + 1;
+            end = *header == '"' ? strchr(++header, '"')
+                  : header + strcspn(header, "; \t\"");
             return end ? apr_pstrmemdup(pool, header, (apr_size_t)
                                         (end - header)) : NULL;
         }

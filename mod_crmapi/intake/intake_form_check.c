@@ -154,10 +154,12 @@ static const char *gather(apr_array_header_t **values_p, const check_t *check,
             APR_ARRAY_PUSH(values, const char *) = value;
         }
     }
+    if (field->required && field->type == CRM_WEBFORM_BOOLEAN
+        && !has(values, "true")) {
+        return "must be ticked";
+    }
     if (!values->nelts) {
-        return !field->required ? NULL
-               : field->type == CRM_WEBFORM_BOOLEAN ? "must be ticked"
-                                                    : "is required";
+        return field->required ? "is required" : NULL;
     }
     return values->nelts > 1 && field->type != CRM_WEBFORM_MULTISELECT
            ? "must be one answer" : NULL;

@@ -124,15 +124,12 @@ static const char *url_rule(const char *value)
            ? "must be an address that begins with https:// or http://" : NULL;
 }
 
-static const char *boolean_rule(const char **canonical_p,
-                                const crm_webform_field_t *field,
-                                const char *value)
+static const char *boolean_rule(const char **canonical_p, const char *value)
 {
     for (size_t i = 0; i < CRM_NELTS(boolean_words); i++) {
         if (!apr_cstr_casecmp(value, boolean_words[i].word)) {
             *canonical_p = boolean_words[i].means;
-            return field->required && *boolean_words[i].means == 'f'
-                   ? "must be ticked" : NULL;
+            return NULL;
         }
     }
     return "must be true or false";
@@ -189,7 +186,7 @@ const char *crm_webform_rule(const char **canonical_p,
     case CRM_WEBFORM_INTEGER:
         return number_rule(canonical_p, field, value, pool);
     case CRM_WEBFORM_BOOLEAN:
-        return boolean_rule(canonical_p, field, value);
+        return boolean_rule(canonical_p, value);
     case CRM_WEBFORM_DATE:
         return date_rule(field, value, pool);
     case CRM_WEBFORM_EMAIL:

@@ -254,6 +254,10 @@ START_TEST(booleans)
     refuses("{\"type\":\"boolean\"}", "f=perhaps", "must be true or false");
     refuses("{\"type\":\"boolean\",\"required\":true}", "f=false",
             "must be ticked");
+    takes("{\"type\":\"boolean\",\"required\":true}", "f=0&f=1",
+          "{\"f\":true}");
+    refuses("{\"type\":\"boolean\",\"required\":true}", "f=1&f=0",
+            "must be ticked");
     refuses("{\"type\":\"boolean\",\"required\":true}", "g=1",
             "must be ticked");
 }
