@@ -370,8 +370,8 @@ subtest "origins" => sub {
 
 subtest "hostile bodies and parameters" => sub {
     my $visitor = start($bot)->{visitor};
-    my %bad = (content => ["", " \n\t", undef, 7, {}, "x" x 4001,
-            "a\x{0}b"],
+    my %bad = (content => ["", " \n\t", "\x{3000}\x{a0}", "\x{200b}",
+            "\x{feff}\x{2800}", undef, 7, {}, "x" x 4001, "a\x{0}b"],
         id => ["", undef, "a b", "a:b", "ä", "x" x 65, 7, []],
         email => ["x", 7, "a\@b c"], name => [7, "x" x 201],
         page_url => [[], "x" x 2049], role => ["assistant"],

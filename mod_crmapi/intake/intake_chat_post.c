@@ -6,9 +6,9 @@
 
 #include "apr_strings.h"
 
+#include "crm_bare.h"
 #include "crm_channel.h"
 #include "crm_intake_site.h"
-#include "crm_text.h"
 #include "intake_chat_load.h"
 #include "intake_chat_parts.h"
 
@@ -40,16 +40,13 @@ static int find_field(const char *name)
     return -1;
 }
 
-/* Add to INPUT the errors in BINDS that their types do not have: an empty id or
- * text, and characters that an id must not have. */
+/* Add to INPUT the errors in BINDS that their types do not have: an id or text that
+ * shows nothing, and characters that an id must not have. */
 static void check(const char *const *binds, crm_input_t *input)
 {
     for (int i = ID; i <= CONTENT; i++) {
-        const char *text = binds[i];
-        apr_size_t len = text ? strlen(text) : 0;
-
-        crm_text_trim(&text, &len);
-        if (!len && !crm_input_errors(input)) {
+        if ((!binds[i] || !crm_text_shows(binds[i]))
+            && !crm_input_errors(input)) {
             crm_input_error(input, fields[i].name, binds[i]
                             ? "must not be empty" : "is required");
         }
