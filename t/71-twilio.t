@@ -242,13 +242,16 @@ subtest "17.4 an opt-out in any dress; U+0000 is dropped" => sub {
         . $greets->id . "'") };
     my $n = 0;
     for my $text ("Stop.", "\"STOP\"", "opt out", "\x{a0}STOP\x{200b}",
-        "STOP, thanks!", "STOP\0", "\0ST\0OP") {
+        "STOP, thanks!", "S\x{200d}T\x{200d}OP, thanks!",
+        "\x{ff33}\x{ff34}\x{ff2f}\x{ff30} thanks", "S.T.O.P. - thx",
+        "\x{201c}stop\x{201d}\x{200b}thank you", "STOP\0", "\0ST\0OP") {
         my $from = sprintf "+4917500%02d", $n++;
         twiml_is(sms($greets, $from, $text), undef, "no greeting");
         is($suppressed->($from), 1, "an opt-out") or diag($text);
     }
     for my $case (["HELP", 0, undef], ["Info?", 0, undef],
-        ["stop by", 0, "Hi there"], ["STOP", 0, undef, OptOutType => "HELP"],
+        ["stop by", 0, "Hi there"], ["stopthanks", 0, "Hi there"],
+        ["st opthanks", 0, "Hi there"], ["STOP", 0, undef, OptOutType => "HELP"],
         ["\x{441}\x{442}\x{43e}\x{43f}", 1, undef, OptOutType => "STOP"],
         ["Dear\0 you", 0, "Hi there"]) {
         my ($text, $out, $answer, @more) = @$case;

@@ -4,7 +4,8 @@
 #include "intake_keyword.h"
 
 #include <string.h>
-#include <strings.h>
+
+#include "apr_strings.h"
 
 #include "crm_array.h"
 #include "crm_bare.h"
@@ -30,18 +31,30 @@ static const char *const thanks[] = {
     "\xd1\x81\xd0\xbf\xd0\xb0\xd1\x81\xd0\xb8\xd0\xb1\xd0\xbe"
 };
 
-/* Return whether TEXT is "stop", a separator and thanks. */
-static int is_polite_stop(const char *text, apr_pool_t *pool)
+/* Return whether BARE is thanks. */
+static int is_thanks(const char *bare)
 {
-    const char *rest;
+    for (size_t i = 0; i < CRM_NELTS(thanks); i++) {
+        if (!strcmp(bare, thanks[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
 
-    text += crm_text_bare_span(text);
-    if (strncasecmp(text, "stop", 4) || !crm_text_bare_span(text + 4)) {
+/* Return whether TEXT, which is BARE when bare, is "stop", a separator and
+ * thanks. */
+static int is_polite_stop(const char *text, const char *bare, apr_pool_t *pool)
+{
+    apr_size_t span;
+
+    if (strncmp(bare, "stop", 4) || !is_thanks(bare + 4)) {
         return 0;
     }
-    rest = crm_text_bare(text + 4, pool);
-    for (size_t i = 0; i < CRM_NELTS(thanks); i++) {
-        if (!strcmp(rest, thanks[i])) {
+    for (apr_size_t at = 0; text[at]; at += span ? span : 1) {
+        span = crm_text_bare_span(text + at);
+        if (span && !strcmp(crm_text_bare(apr_pstrmemdup(pool, text, at), pool),
+                            "stop")) {
             return 1;
         }
     }
@@ -57,7 +70,7 @@ int crm_intake_keyword(const char *text, apr_pool_t *scratch_pool)
             return keywords[i].effect;
         }
     }
-    return is_polite_stop(text, scratch_pool) ? -1 : 0;
+    return is_polite_stop(text, bare, scratch_pool) ? -1 : 0;
 }
 
 void crm_intake_keyword_apply(crm_intake_event_t *event, int effect)
