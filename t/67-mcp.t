@@ -251,6 +251,9 @@ subtest "2026-07-28: headers" => sub {
             "=?base64?/w==?=";
     is($at->("tools/call", \%get, "Mcp-Name" => $_)->status, 200, "'$_'")
         for "  workspace_get  ", "=?base64?d29ya3NwYWNlX2dldA==?=";
+    my $range = $at->("tools/list", {}, Range => "bytes=0-5");
+    is($range->status, 200, "Range is for GET only (RFC 9110, 14.2)");
+    is(ref $range->json, "HASH", "the whole answer comes");
     is($at->("tools/list", {}, "Mcp-Name" => "x")->status, 200,
         "a name that nobody asks for");
 };
