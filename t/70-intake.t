@@ -216,6 +216,16 @@ subtest "a batch: what is wrong with one is its own affair" => sub {
         10 => ["message.content"], 11 => ["channel", "event_id"] },
         "5.6 each error names its fields")
         or diag(explain(\%wrong));
+    # an empty id would join all who have none
+    my @empty = (["from", "visitor_id"], ["from", "user_id"],
+        ["to", "visitor_id", direction => "outbound"],
+        ["to", "user_id", direction => "outbound"],
+        ["conversation", "external_id"], ["message", "external_id"]);
+    $r = bring($w, [map { my ($object, $name, @more) = @$_;
+        event($w, $object => { $name => "" }, @more) } @empty]);
+    is_deeply([map { map { $_->{field} } @{$_->{details}} }
+        @{$r->data->{errors}}], [map { "$_->[0].$_->[1]" } @empty],
+        "6.5 no id is empty") or diag($r->text);
     is(count_rows($w, "contact", "email_key = 'a\@b.example'"), 0,
         "what is refused leaves nothing behind");
     my $mended = { %{$events[2]}, bot_id => $w->agent };

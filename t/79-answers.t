@@ -768,6 +768,11 @@ subtest "a step of a sequence is a message" => sub {
     is($mail->{last_message}, "Second", "last_message");
     is($mail->{email}, "seq\@x.example", "the participant");
     is($talks{3}{last_message}, "Third", "the text");
+    my ($text) = @{$c->get(path($talks{3}{id}))->data};
+    twilio_status("", MessageSid => sql($database, "SELECT external_id FROM"
+        . " crmapi.message WHERE id = '$text->{id}'"), MessageStatus =>
+        "delivered", From => $phone, To => "+4930123460");
+    is(fate($talks{3}{id}, $text), "delivered", "a report on it");
     my ($id) = header((mails("seq\@x.example"))[0], "Message-ID") =~ /<(.+)>/;
     crmapictl($database, { stdin => "From: seq\@x.example\nTo: $sales\n"
         . "Message-ID: <reply-s\@x.example>\nIn-Reply-To: <$id>\n\nOh.\n" },

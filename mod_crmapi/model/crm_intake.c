@@ -60,6 +60,11 @@ static void phone_parse(const char **bind_p, crm_input_t *input,
                __VA_ARGS__}, item_}
 #define TEXT(object_, name_, item_, ...) \
     F(object_, name_, item_, crm_type_text, __VA_ARGS__)
+/* An id of the sender's, never empty (contract 6.5): whoever has none would be one
+ * and the same. */
+#define ID(object_, name_, item_, max_) \
+    {object_, {.name = name_, .type = &crm_type_text, \
+               .flags = CRM_F_NULLABLE | CRM_F_UNIQUE, .max = max_}, item_}
 
 static const place_t places[CRM_INTAKE_FIELDS] = {
     [CRM_INTAKE_EVENT_ID] =
@@ -79,26 +84,25 @@ static const place_t places[CRM_INTAKE_FIELDS] = {
         F("from", "phone_number", NULL, phone_type, .max = 0),
     [CRM_INTAKE_FROM_NAME] = TEXT("from", "name", NULL, .max = 0),
     [CRM_INTAKE_FROM_VISITOR] =
-        TEXT("from", "visitor_id", NULL, .max = NAME_MAX_CHARS),
+        ID("from", "visitor_id", NULL, NAME_MAX_CHARS),
     [CRM_INTAKE_FROM_USER] =
-        TEXT("from", "user_id", NULL, .max = NAME_MAX_CHARS),
+        ID("from", "user_id", NULL, NAME_MAX_CHARS),
     [CRM_INTAKE_TO_EMAIL] = F("to", "email", NULL, crm_type_email, .max = 0),
     [CRM_INTAKE_TO_PHONE] =
         F("to", "phone_number", NULL, phone_type, .max = 0),
     [CRM_INTAKE_TO_NAME] = TEXT("to", "name", NULL, .max = 0),
     [CRM_INTAKE_TO_VISITOR] =
-        TEXT("to", "visitor_id", NULL, .max = NAME_MAX_CHARS),
+        ID("to", "visitor_id", NULL, NAME_MAX_CHARS),
     [CRM_INTAKE_TO_USER] =
-        TEXT("to", "user_id", NULL, .max = NAME_MAX_CHARS),
+        ID("to", "user_id", NULL, NAME_MAX_CHARS),
     [CRM_INTAKE_CONVERSATION] =
         F("conversation", "id", "conversation_id", crm_type_ref,
           .ref = "conversation"),
-    [CRM_INTAKE_THREAD] = TEXT("conversation", "external_id", "thread",
-                               .max = NAME_MAX_CHARS),
+    [CRM_INTAKE_THREAD] = ID("conversation", "external_id", "thread",
+                             NAME_MAX_CHARS),
     [CRM_INTAKE_SUBJECT] = TEXT("conversation", "subject", "subject",
                                 .max = 0),
-    [CRM_INTAKE_MESSAGE_KEY] = TEXT("message", "external_id", "external_id",
-                                    .max = 0),
+    [CRM_INTAKE_MESSAGE_KEY] = ID("message", "external_id", "external_id", 0),
     [CRM_INTAKE_ROLE] = TEXT("message", "role", "role", .max = 0),
     [CRM_INTAKE_CONTENT] = TEXT("message", "content", "content",
                                 .max = 65536),
