@@ -769,10 +769,17 @@ subtest "a step of a sequence is a message" => sub {
     is($mail->{email}, "seq\@x.example", "the participant");
     is($talks{3}{last_message}, "Third", "the text");
     my ($text) = @{$c->get(path($talks{3}{id}))->data};
-    twilio_status("", MessageSid => sql($database, "SELECT external_id FROM"
-        . " crmapi.message WHERE id = '$text->{id}'"), MessageStatus =>
-        "delivered", From => $phone, To => "+4930123460");
-    is(fate($talks{3}{id}, $text), "delivered", "a report on it");
+    my $step = shown($talks{3}{id}, $text)->{metadata}{step_id};
+    for my $one (["?message=$step", "sent", "sent"], ["?message=$step",
+            "delivered", "delivered"], ["", "read", "read"]) {
+        my ($query, $status, $is) = @$one;
+        # as the relay for Twilio records it
+        sql($database, "UPDATE crmapi.message SET external_id = 'SM-step'"
+            . " WHERE id = '$text->{id}'") if !$query;
+        twilio_status($query, MessageSid => "SM-step", MessageStatus => $status,
+            From => $phone, To => "+4930123460");
+        is(fate($talks{3}{id}, $text), $is, "a report on it: $status");
+    }
     my ($id) = header((mails("seq\@x.example"))[0], "Message-ID") =~ /<(.+)>/;
     crmapictl($database, { stdin => "From: seq\@x.example\nTo: $sales\n"
         . "Message-ID: <reply-s\@x.example>\nIn-Reply-To: <$id>\n\nOh.\n" },
