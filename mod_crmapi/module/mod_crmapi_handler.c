@@ -255,9 +255,6 @@ static void serve(crmapi_request_t *request)
     /* as long as the response, which may be read on while it is sent */
     crm_request_t *parts = apr_pcalloc(r->pool, sizeof(*parts));
 
-    if (r->method_number != M_GET) {    /* RFC 9110, 14.2 */
-        apr_table_unset(r->headers_in, "Range");
-    }
     request->trace = crm_trace_read(apr_table_get(r->headers_in,
                                                   "traceparent"), r->pool);
     parts->pool = r->pool;

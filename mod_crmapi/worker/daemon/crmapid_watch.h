@@ -38,8 +38,8 @@ void crmd_watch_stop(crmd_watch_t *watch);
 
 /* Return NULL if the database of WATCH answers within a second and has a schema
  * that this version can use, and run_dir can be written; otherwise the reason in
- * one word, "database", "schema" or "run_dir". Does not wait for
- * the database. */
+ * one word, "database", "schema" or "run_dir". Does not wait for the
+ * database. */
 const char *crmd_watch_fault(crmd_watch_t *watch);
 
 /* Copy the last counts of each lane to COUNTS. Return 0 if there are none, or
