@@ -270,7 +270,7 @@ static const struct {
      "%C3%A4%25&tags=x,%22y,%20z%22,5,true&page_size=10 - -"},
     {"contacts_list", "{\"page\":1,\"custom_fields\":{\"a.b\":\"c\",\"d\":null,"
      "\"e\":1.50}}", "/contacts?page=1&custom_fields.a.b=c&custom_fields.d="
-     "null&custom_fields.e=1.50&page_size=10 - -"},
+     "null&custom_fields.e=1.5&page_size=10 - -"},
     {"contacts_create", "{}", "/contacts? {} -"},
     {"contacts_create", "{ \"a\\n\" : 1.0 , \"idempotency_key\":\"k\",\"b\":"
      "[ {} ]}", "/contacts? {\"a\\n\":1.0,\"b\":[ {} ]} k"},
@@ -283,8 +283,10 @@ static const struct {
     {"conversations_messages_get", "{\"id\":1,\"message_id\":2}",
      "id must be a string; message_id must be a string; "},
     {"contacts_list", "{\"fields\":1,\"search\":{\"x\":[]},\"tags\":[[]]}",
-     "fields must be an array of names; search.x must be a text, a number, a"
-     " boolean or null; tags must be an array of texts; "},
+     "fields must be an array of names; search must be a text, a number or a"
+     " boolean; tags must be an array of texts; "},
+    {"contacts_list", "{\"custom_fields\":{\"x\":[]}}", "custom_fields.x must be"
+     " a text, a number, a boolean or null; "},
 };
 
 START_TEST(arguments_make_a_request)
