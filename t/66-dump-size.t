@@ -18,9 +18,9 @@ use Time::HiRes qw(time);
 my $CONTACTS = $ENV{CRM_CONTACTS} // 100_000;
 # of address space, for the program, its libraries and what it holds
 my $KIB = 96 * 1024;
-# How many times longer than pg_dump and pg_restore. A restore checks the rows, and
-# reads them again.
-my ($DUMP, $RESTORE) = (1.5, 2);
+# How many times longer than pg_dump and pg_restore, at most. Wanted is 1.5. A restore
+# runs the triggers, checks the foreign keys, and reads the rows again.
+my ($DUMP, $RESTORE) = (1.5, 2.5);
 my $scratch = tempdir("crm-dump-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my ($here, $there, $target) = (database(), database(), database());
 my $w = workspace($here, twin => 0);
