@@ -344,7 +344,8 @@ static void add_defaults(mcp_operation_t *operation, const mcp_tool_t *tool,
     }
     crm_json_find_all(found, arguments, names);
     if (!is_given(found[SIZE])) {
-        mcp_operation_param(operation, "page_size", "10", 2);
+        mcp_operation_param(operation, "page_size", MCP_ROWS,
+                            sizeof(MCP_ROWS) - 1);
     }
     if (tool->pages && !is_given(found[PAGE]) && !is_given(found[CURSOR])) {
         mcp_operation_param(operation, "cursor", "*", 1);

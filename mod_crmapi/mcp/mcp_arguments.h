@@ -5,6 +5,9 @@
 
 #include "mcp_tool.h"
 
+/* The number of rows of a list if nobody asks for another one (contract 21.3). */
+#define MCP_ROWS "10"
+
 /* A request to an operation of the API. */
 typedef struct mcp_operation_t {
     const crm_route_t *route;

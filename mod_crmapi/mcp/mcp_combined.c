@@ -200,7 +200,7 @@ crm_error_t *mcp_combined_write(crm_buf_t *out, crm_call_t *call,
 
     crm_buf_putc(out, '{');
     for (; part->member; part++) {
-        CRM_ERR(add_part(out, call, part, id, count ? count : "10"));
+        CRM_ERR(add_part(out, call, part, id, count));
     }
     crm_buf_putc(out, '}');
     return NULL;
@@ -245,14 +245,14 @@ static void check_parts(crm_error_t **error_p, crm_slice_t arguments,
     check_names(error_p, arguments, names, pool);
 }
 
-/* Return COUNT, how many rows are wanted (3.0 is 3), in POOL; "10" if it is not
- * given; NULL if it is no integer from 1 to 100. */
+/* Return COUNT, how many rows are wanted (3.0 is 3), in POOL; the usual number if it
+ * is not given; NULL if it is no integer from 1 to 100. */
 static const char *read_count(crm_slice_t count, apr_pool_t *pool)
 {
     apr_int64_t number;
 
     if (!count.text || *count.text == 'n') {
-        return "10";
+        return MCP_ROWS;
     }
     return strchr("-0123456789", *count.text)
            && !crm_number_parse_integer(&number, apr_pstrmemdup(

@@ -12,7 +12,7 @@
 crm_error_t *mcp_combined_add(apr_array_header_t *tools, apr_pool_t *pool);
 
 /* Add to OUT what TOOL, a combined one of several operations, has about ID: an
- * object. COUNT: of the rows of its lists, or NULL. Errors: the API's. */
+ * object. COUNT: of the rows of its lists. Errors: the API's. */
 crm_error_t *mcp_combined_write(crm_buf_t *out, crm_call_t *call,
                                 const mcp_tool_t *tool, crm_slice_t id,
                                 const char *count);

@@ -153,7 +153,7 @@ static crm_error_t *read_timeline(crm_call_t *call, const char *uri,
     crm_buf_t out;
 
     crm_buf_init(&out, 16384, call->pool);
-    error = mcp_combined_write(&out, call, tool, id, NULL);
+    error = mcp_combined_write(&out, call, tool, id, MCP_ROWS);
     if (error && (error->code == CRM_E_NOT_FOUND
                   || error->code == CRM_E_GONE)) {
         return answer_missing(call, uri);
