@@ -61,12 +61,14 @@ sub processes {
         map { m{/proc/(\d+)$} } glob "/proc/[0-9]*";
 }
 
-# Run build/run until it ends: (exit code, last line).
+# Run build/run until it ends: (exit code, lines of stderr, the last of them,
+# stdout).
 sub refused {
     my (@arguments) = @_;
     my ($code, $out, $err) = run_program(seconds => 300,
         command => ["$top/build/run", @arguments]);
     my @lines = split /\n/, $err;
+    diag($err) if @lines > 1;
     return ($code, scalar @lines, $lines[-1] // "", $out);
 }
 
