@@ -12,20 +12,13 @@ die() {
 # configure script in it. So the sources stay unchanged, and make does not find
 # the objects of a build in the source folder through VPATH.
 shadow_sources() {
-    local src=_build/src file link
+    local src=_build/src
     if [ "$(cat $src/.origin 2>/dev/null)" != "$PWD" ]; then
         rm -rf $src     # a copy of the folder must not build the original
         mkdir -p $src
         echo "$PWD" >$src/.origin
     fi
-    find "$src" -xtype l -delete
-    build/sources --list | while read -r file; do
-        link=$src/$file
-        if [ ! -L "$link" ]; then
-            mkdir -p "${link%/*}"
-            ln -sfn "$PWD/$file" "$link"
-        fi
-    done
+    build/sources --link "$src"
     if [ ! -f $src/configure ] || [ configure.ac -nt $src/configure ] ||
         [ Makefile.am -nt $src/Makefile.in ] ||
         [ -n "$(find build/m4 -name 'crm_*' -newer $src/configure)" ]; then
