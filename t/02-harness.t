@@ -491,6 +491,28 @@ subtest "long tests begin first" => sub {
         or diag($out);
 };
 
+subtest "what fails beside others runs once more, alone" => sub {
+    my %file = (12 => "pass()", 13 => "ok(-e '$scratch/ran'); write_file("
+        . "'$scratch/ran', '')", 14 => "fail()");
+    write_file("$scratch/t/$_-again.t",
+        "use CrmTest; $file{$_}; done_testing;\n") for keys %file;
+    my $run = sub {
+        my (@arguments) = @_;
+        unlink "$scratch/ran";
+        my ($code, $out) = run_program(command => [$^X,
+            "$CrmTest::TOP/t/run", @arguments], env => {
+            CRM_TEST_PG => postgres()->host, CRM_SRCDIR => $scratch });
+        return ($code, $out =~ /^Result: (\w+)/mg,
+            $out =~ /^To be mended: (\S+)/mg);
+    };
+    my @tests = map { "t/$_-again.t" } 12 .. 14;
+    is_deeply([$run->("--again", @tests[0, 1])], [0, "FAIL", "PASS",
+        $tests[1]], "if it passes then, the run does, and says so");
+    is_deeply([$run->("--again", @tests)], [1, "FAIL", "FAIL", $tests[1]],
+        "if it fails again, the run fails");
+    is_deeply([$run->(@tests[0, 1])], [1, "FAIL"], "only with --again");
+};
+
 subtest "what is left out is said at the end" => sub {
     my %file = ("20-all" => "plan(skip_all => 'no chromium: build/setup');",
         "21-some" => "subtest a => sub { pass('b'); subtest c => sub {"

@@ -20,7 +20,8 @@ our @ELSEWHERE = (
 # A summary of a run whose tests keep their records in the folder RECORDS.
 sub new {
     my ($class, $records) = @_;
-    return bless { records => $records, left_out => [] }, $class;
+    return bless { records => $records, left_out => [],
+        alone => [] }, $class;
 }
 
 # Watch PARSER, a TAP::Parser, of TEST.
@@ -55,6 +56,13 @@ sub leave_out {
     }
 }
 
+# TESTS failed beside others and passed alone.
+sub passed_alone {
+    my ($self, @tests) = @_;
+    push @{$self->{alone}}, @tests;
+    return;
+}
+
 # Notes of the tests, each once.
 sub notes {
     my ($self) = @_;
@@ -73,6 +81,8 @@ sub print {
     push @{$tests{$_->[1]}}, $_->[0] for @{$self->{left_out}};
     print "\n";
     print "Note: $_\n" for $self->notes;
+    print "To be mended: $_ failed beside others and passed alone\n"
+        for @{$self->{alone}};
     print "Unit tests: only CK_RUN_$_=$ENV{\"CK_RUN_$_\"}\n"
         for grep { $ENV{"CK_RUN_$_"} } qw(CASE SUITE);
     print %tests ? "Left out:\n" : "Nothing was left out.\n";
