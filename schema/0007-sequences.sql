@@ -344,10 +344,11 @@ BEGIN
 END
 $$;
 
--- Allow EMAIL or PHONE (the other is null) to be written to again. Returns how
--- many suppressions there were: 1 or 0. For the API and the worker.
-CREATE FUNCTION crmapi.suppress_lift(workspace uuid, email text, phone text)
-    RETURNS bigint
+-- Allow EMAIL or PHONE (the other is null) to be written to again; with ONLY, if
+-- that is the reason. Returns how many suppressions there were: 1 or 0. For the
+-- API and the worker.
+CREATE FUNCTION crmapi.suppress_lift(workspace uuid, email text, phone text,
+                                     "only" text DEFAULT NULL) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -358,7 +359,9 @@ BEGIN
       AND s.kind = CASE WHEN suppress_lift.email IS NOT NULL
                    THEN 'email' ELSE 'phone' END
       AND s.address = coalesce(crmapi.email_key(suppress_lift.email),
-                               crmapi.phone_key(suppress_lift.phone));
+                               crmapi.phone_key(suppress_lift.phone))
+      AND coalesce(s.reason = suppress_lift.only,
+                   suppress_lift.only IS NULL);
     GET DIAGNOSTICS n = ROW_COUNT;
     DELETE FROM crmapi.erased_address e
     WHERE e.workspace_id = suppress_lift.workspace

@@ -730,7 +730,8 @@ BEGIN
                                 coalesce(item.reason, 'unsubscribed'));
     ELSIF item.verified AND item.lift = 'phone'
           AND item.phone_number IS NOT NULL THEN
-        PERFORM crmapi.suppress_lift(workspace, NULL, item.phone_number);
+        PERFORM crmapi.suppress_lift(workspace, NULL, item.phone_number,
+                                     'unsubscribed');
     END IF;
     IF NOT says OR item.outbound OR item.automatic
        OR coalesce(item.role, 'user') <> 'user' THEN

@@ -127,6 +127,10 @@ subtest "17.4 an opt-out by SMS, whatever gateway brings it" => sub {
     taken($w, event($w, direction => "outbound", from => {}, to =>
         { phone_number => $number }, message => { content => "STOP" }));
     is($is->(), "no", "what the agent says is none");
+    $w->ctl("suppress", "add", "--workspace", $w->id, "--phone", $number,
+        "--reason", "wrong number");
+    $say->($_) for qw(STOP START);
+    is($is->(), "wrong number", "START lifts what STOP did, and no more");
 };
 
 subtest "the same event again" => sub {

@@ -244,8 +244,8 @@ subtest "what is required, types, lengths" => sub {
         is(wrong_with($form, @mail, $name => $bad), "$name $rule",
             "$name: $bad");
     }
-    is(wrong_with($form, text => "abc", email => " "), "email is required",
-        "required");
+    is(wrong_with($form, text => "abc", email => $_), "email is required",
+        sprintf "required: U+%vX", $_) for " ", "\x{a0}", "\x{200b}\x{3000}";
     is(wrong_with($form, email => "no address", number => "x", text => "x"),
         "email must be an e-mail address; number must be a number; text must"
         . " have at least 2 characters", "5.6 everything that is wrong");

@@ -55,7 +55,9 @@ static crm_address_kind_t kind_of(const char *host)
         return CRM_ADDRESS_PRIVATE;
     }
     if (getaddrinfo(host, NULL, &hints, &found)) {
-        return CRM_ADDRESS_PUBLIC;
+        /* no name is empty or has a colon */
+        return !*host || strchr(host, ':') ? CRM_ADDRESS_NEVER
+               : CRM_ADDRESS_PUBLIC;
     }
     kind = crm_address_kind(found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);

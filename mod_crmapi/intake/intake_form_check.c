@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_bare.h"
 #include "crm_buf.h"
 #include "crm_query.h"
 #include "crm_text.h"
@@ -138,10 +139,10 @@ static const char *gather(apr_array_header_t **values_p, const check_t *check,
         const char *text = one->value, *rule, *value;
         apr_size_t len = one->value_len;
 
-        crm_text_trim(&text, &len);
-        if (strcmp(one->name, field->name) || !len) {
+        if (strcmp(one->name, field->name) || !crm_text_shows(text)) {
             continue;
         }
+        crm_text_trim(&text, &len);
         rule = crm_webform_rule(&value, field, apr_pstrmemdup(check->pool,
                                  text, len), check->pool);
         if (rule) {
