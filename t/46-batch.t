@@ -98,14 +98,15 @@ sub shared_by {
     return metric($server, "BatchedRequests") - $before;
 }
 
-# Wait until SERVER serves the requests of all clients.
-sub wait_busy {
-    my ($server) = @_;
-    wait_for(sub {
-        my ($busy) = $server->client->get("/server-status", query => "auto")
-            ->body =~ /^BusyWorkers: (\d+)$/m;
-        return $busy > $CLIENTS;    # the one who asks is among them
-    }, 30) or die "CrmTest: the requests do not come\n";
+# Send requests by CODE, and wait until SERVER has admitted all of N: they wait
+# for the database.
+sub admitted {
+    my ($server, $n, $code) = @_;
+    my $before = metric($server, "ReadsAdmitted");
+
+    $code->();
+    wait_for(sub { metric($server, "ReadsAdmitted") - $before == $n }, 30)
+        or die "CrmTest: the requests do not come\n";
 }
 
 # Paths of reads of all kinds, with values that are at random.
@@ -230,8 +231,8 @@ subtest "one connection: who waits for it shares the next statement" => sub {
     status_is($c->get("/api/v1/contacts/$_"), 200, "warm") for @ids[0 .. 9];
     my $let_go = holding($database, $LOCK);
     my $clients = clients($single, $w->key);
-    ask($clients, map { "/contacts/$ids[$_]" } 0 .. $CLIENTS - 1);
-    wait_busy($single);
+    admitted($single, $CLIENTS, sub { ask($clients,
+        map { "/contacts/$ids[$_]" } 0 .. $CLIENTS - 1) });
     my $count = shared_by($single, sub {
         $let_go->();
         my @r = answers($clients, $CLIENTS);
@@ -330,9 +331,8 @@ subtest "httpd stops while requests wait" => sub {
     my $let_go = holding($database, $LOCK);
     ask($clients, "/contacts/$ids[0]");
     wait_blocked($database, 1);
-    ask([@$clients[1 .. $CLIENTS - 1]], map { "/contacts/$ids[$_]" }
-        1 .. $CLIENTS - 1);
-    wait_busy($single);
+    admitted($single, $CLIENTS - 1, sub { ask([@$clients[1 .. $CLIENTS - 1]],
+        map { "/contacts/$ids[$_]" } 1 .. $CLIENTS - 1) });
     kill WINCH => $single->pid;
     my $sockets = IO::Select->new(map { $_->{socket} } @$clients);
     ok(wait_for(sub { my @r = $sockets->can_read(0); @r == $CLIENTS - 1 }, 30),

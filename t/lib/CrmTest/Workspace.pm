@@ -67,9 +67,13 @@ sub agent { $_[0]{agent} }
 sub pipeline { $_[0]{pipeline} }
 sub stages { @{$_[0]{stages}} }
 
-# Run crmapictl on the workspace's database; dies when it fails.
+# Run crmapictl on the workspace's database; dies when it fails. It prepares a
+# test, so that of the plain build does, which starts four times as fast.
 sub ctl {
     my ($self, @arguments) = @_;
+    my $plain = ($ENV{CRM_BUILD_plain} // "") . "/crmapictl";
+
+    local $CrmTest::BUILD{CTL} = $plain if -x $plain;
     return CrmTest::crmapictl_ok($self->{database}, @arguments);
 }
 
@@ -140,8 +144,7 @@ sub twin_of {
 
 sub load {
     my ($self, $id, $objects) = @_;
-    CrmTest::crmapictl_ok($self->{database},
-        { stdin => join "", map { $json->encode($_) . "\n" } @$objects },
+    $self->ctl({ stdin => join "", map { $json->encode($_) . "\n" } @$objects },
         "import", "--workspace", $id);
 }
 
