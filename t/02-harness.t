@@ -506,11 +506,11 @@ subtest "what fails beside others runs once more, alone" => sub {
             $out =~ /^To be mended: (\S+)/mg);
     };
     my @tests = map { "t/$_-again.t" } 12 .. 14;
-    is_deeply([$run->("--again", @tests[0, 1])], [0, "FAIL", "PASS",
+    is_deeply([$run->("--retry", @tests[0, 1])], [0, "FAIL", "PASS",
         $tests[1]], "if it passes then, the run does, and says so");
-    is_deeply([$run->("--again", @tests)], [1, "FAIL", "FAIL", $tests[1]],
+    is_deeply([$run->("--retry", @tests)], [1, "FAIL", "FAIL", $tests[1]],
         "if it fails again, the run fails");
-    is_deeply([$run->(@tests[0, 1])], [1, "FAIL"], "only with --again");
+    is_deeply([$run->(@tests[0, 1])], [1, "FAIL"], "only with --retry");
 };
 
 subtest "what is left out is said at the end" => sub {
