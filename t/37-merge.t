@@ -69,11 +69,17 @@ sub paths_are_gone {
     gone_is($c->get("$path/$_"), $into, "GET $_")
         for qw(activities conversations activities?cursor=*);
     gone_is(merge($w, $id, $into), $into, "a merge into it");
-    my $r = $c->post("/api/v1/activities", { contact_id => $id,
-        activity_type => "note" });
-    error_is($r, 422, "validation_error", "in a body", ["contact_id"]);
-    is($r->json->{error}{details}[0]{message}, "was merged into $into",
-        "in a body: where it is now");
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "T", bot_id => $w->agent, allowed_channels => ["email"], steps =>
+        [{ channel => "email", email_subject => "x", email_body => "y" }] }]);
+    for my $case (["/activities", activity_type => "note"],
+        ["/sequences/start", template_id => $template]) {
+        my ($at, @members) = @$case;
+        my $r = $c->post("/api/v1$at", { contact_id => $id, @members });
+        error_is($r, 422, "validation_error", "POST $at", ["contact_id"]);
+        is($r->json->{error}{details}[0]{message}, "was merged into $into",
+            "POST $at: where it is now");
+    }
 }
 
 subtest "20.5 lists are united, empty fields filled" => sub {

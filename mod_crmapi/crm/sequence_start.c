@@ -462,15 +462,16 @@ static crm_error_t *replay(start_t *start, crm_parties_t *parties,
 static crm_error_t *check(start_t *start, crm_parties_t *parties,
                           const PGresult *result)
 {
-    const char *bot = start->binds[BOT_ID];
+    const char *bot = start->binds[BOT_ID], *message;
 
     if (bot && !crm_parties_has(parties, "agent", bot)) {
         crm_input_error(&start->input, "bot_id",
                         crm_ref_rule("agent", start->pool));
     }
     if (start->identity.id && !start->identity.matches->nelts) {
-        crm_input_error(&start->input, "contact_id",
-                        crm_ref_rule("contact", start->pool));
+        CRM_ERR(crm_rest_no_ref(&message, start->call, "contact",
+                                start->identity.id));
+        crm_input_error(&start->input, "contact_id", message);
     }
     if (start->input.error) {
         return start->input.error;

@@ -269,18 +269,25 @@ static crm_error_t *no_row(crm_call_t *call, const crm_check_t *check)
                              words_of(resource, call->pool));
 }
 
-/* Add to *ERROR_P that the field of CHECK is wrong. If the row that it names was
- * merged, say into which one. */
+crm_error_t *crm_rest_no_ref(const char **message_p, crm_call_t *call,
+                             const char *row, const char *id)
+{
+    const char *into;
+
+    CRM_ERR(find_merged(&into, call, crm_resource_find(row), id));
+    *message_p = into ? apr_pstrcat(call->pool, "was merged into ", into, NULL)
+                 : crm_ref_rule(row, call->pool);
+    return NULL;
+}
+
+/* Add to *ERROR_P that the field of CHECK is wrong. */
 static crm_error_t *add_detail(crm_error_t **error_p, crm_call_t *call,
                                const crm_check_t *check)
 {
-    const char *message = check->message, *into;
+    const char *message = check->message;
 
     if (!message) {
-        CRM_ERR(find_merged(&into, call, crm_resource_find(check->row),
-                            check->bind));
-        message = into ? apr_pstrcat(call->pool, "was merged into ", into, NULL)
-                  : crm_ref_rule(check->row, call->pool);
+        CRM_ERR(crm_rest_no_ref(&message, call, check->row, check->bind));
     }
     crm_error_detail(error_p, check->field, message, call->pool);
     return NULL;

@@ -78,6 +78,12 @@ crm_error_t *crm_rest_closed(const crm_call_t *call);
 crm_error_t *crm_rest_no_row(const crm_call_t *call,
                              const crm_resource_t *resource, const char *what);
 
+/* Set *MESSAGE_P, in CALL's pool, to what is wrong with a field that refers to the row
+ * ID of the table ROW, which does not exist: into which one it was merged (contract
+ * 20.5), else crm_ref_rule(). */
+crm_error_t *crm_rest_no_ref(const char **message_p, crm_call_t *call,
+                             const char *row, const char *id);
+
 /* Add to CHECKS (of crm_check_t) that the row of RESOURCE that the path names
  * exists. */
 void crm_check_path(apr_array_header_t *checks, const crm_call_t *call,
