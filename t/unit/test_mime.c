@@ -103,6 +103,27 @@ static void is_mailbox(InternetAddressList *list, const char *name,
                      ? internet_address_get_name(first) : "", name);
 }
 
+/* Fail unless the encoded words in the header of MAIL are as short as they must be,
+ * and the lines that have some (RFC 2047, 2). */
+static void has_short_words(const crmd_mail_t *mail)
+{
+    const char *body = strstr(mail->text, "\n\n");
+    const char *end = body ? body : mail->text + mail->len;
+
+    for (const char *line = mail->text, *next; line < end; line = next + 1) {
+        const char *word = strstr(line, "=?"), *stop;
+
+        next = line + strcspn(line, "\n");
+        if (!word || word > next) {
+            continue;
+        }
+        stop = strchr(strchr(word + 2, '?') + 3, '?');
+        ck_assert_msg(stop + 2 - word <= 75 && next - line <= 77
+                      && (next[-1] == '\r' || next - line <= 76), "%.*s",
+                      (int)(next - line), line);
+    }
+}
+
 /* Fail unless MAIL's headers are those it should have, each once, and lines
  * are short ASCII (RFC 5322, 2.1.1; 78 is what should be, 998 what must). */
 static void is_proper(const crmd_mail_t *mail)
@@ -139,6 +160,7 @@ static void is_proper(const crmd_mail_t *mail)
                       (int)length);
         ck_assert(*c >= ' ' || *c == '\n' || *c == '\r' || *c == '\t');
     }
+    has_short_words(mail);
 }
 
 START_TEST(a_mail_has_what_it_needs)
@@ -241,6 +263,35 @@ START_TEST(a_whole_subject_stays)
 }
 END_TEST
 
+/* A mail that is attached, or what says that it is a multipart, is a file: base64
+ * does not go with their types (RFC 2045, 6.4). */
+START_TEST(a_file_is_no_part_of_the_mail)
+{
+    static const char *const types[] = {
+        "application/pdf", "message/rfc822", "Multipart/mixed",
+        "Message/delivery-status"
+    };
+    crmd_file_t file = {"a.eml", types[_i], "Subject: x\n\nx", 13};
+    crmd_message_t message = simple;
+    GMimeObject *part;
+    GMimeMessage *mime;
+    crmd_mail_t mail;
+
+    message.files = &file;
+    message.file_count = 1;
+    mail = make(&message);
+    mime = parse(&mail);
+    part = g_mime_multipart_get_part(GMIME_MULTIPART(
+        g_mime_message_get_mime_part(mime)), 1);
+    ck_assert_msg(GMIME_IS_PART(part), "%s", types[_i]);
+    ck_assert_str_eq(g_mime_part_get_filename(GMIME_PART(part)), "a.eml");
+    ck_assert_int_eq(g_mime_content_type_is_type(
+        g_mime_object_get_content_type(part), "application",
+        _i ? "octet-stream" : "pdf"), 1);
+    g_object_unref(mime);
+}
+END_TEST
+
 /* CommonMark, and what its HTML has, or must not have. */
 static const struct {
     const char *text;
@@ -309,6 +360,8 @@ START_TEST(our_own_mails_are_from_the_configuration)
 }
 END_TEST
 
+#define LONG_WORD "https://crm.example.com/a/path/that/no/blank/is/in"
+
 static const char *const texts[] = {
     "plain", "Zo\xc3\xab \xe2\x82\xac 5", "\xf0\x9f\x98\x80", "a, b; c <d@e>",
     "\"quoted\" \\ back", "=?utf-8?q?a=0D=0ABcc:_x?=", "(comment)", "a:b;",
@@ -316,7 +369,13 @@ static const char *const texts[] = {
     "\xe4\xbd\xa0\xe5\xa5\xbd\xe4\xb8\x96\xe7\x95\x8c",
     "a very long name that goes on and on and on, beyond what one line may "
     "hold, with \xc3\xa4\xc3\xb6\xc3\xbc in it and then some more words until "
-    "it has to be folded twice at least and is read as one all the same"
+    "it has to be folded twice at least and is read as one all the same",
+    "-\xd0\x9a\xd0\xbe\xd0\xbd\xd1\x81\xd1\x82\xd0\xb0\xd0\xbd\xd1\x82\xd0\xb8"
+    "\xd0\xbd \xd0\x9a\xd0\xbe\xd0\xbd\xd1\x81\xd1\x82\xd0\xb0\xd0\xbd\xd1\x82"
+    "\xd0\xb8\xd0\xbd\xd0\xbe\xd0\xbf\xd0\xbe\xd0\xbb\xd1\x8c\xd1\x81\xd0\xba"
+    "\xd0\xb8\xd0\xb9, \xd0\xb2\xd0\xb0\xd1\x88 \xd0\xb7\xd0\xb0\xd0\xba\xd0\xb0"
+    "\xd0\xb7 \xd0\xb3\xd0\xbe\xd1\x82\xd0\xbe\xd0\xb2",
+    LONG_WORD LONG_WORD LONG_WORD, LONG_WORD "\xc3\xa4" LONG_WORD "=_?\xc3\xa4 x"
 };
 
 /* TEXT as a reader shows it, MAX bytes at most: white space at the ends is
@@ -581,6 +640,7 @@ int main(void)
     tcase_add_test(mails, a_further_mail_is_in_the_thread);
     tcase_add_test(mails, copies_are_in_the_header);
     tcase_add_test(mails, a_whole_subject_stays);
+    tcase_add_loop_test(mails, a_file_is_no_part_of_the_mail, 0, 4);
     tcase_add_loop_test(mails, markdown_becomes_html, 0,
                         COUNT(markdown));
     tcase_add_loop_test(mails, markdown_takes_linear_time, 0,

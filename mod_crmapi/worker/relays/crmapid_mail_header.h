@@ -19,4 +19,14 @@ int crmd_mail_number(const char *number);
  * an encoded word (RFC 2047). */
 const char *crmd_mail_line(const char *text, apr_size_t max, apr_pool_t *pool);
 
+/* Return whether TEXT, one line, can be in a header only as encoded words: it is not
+ * ASCII, or cannot be folded. */
+int crmd_mail_needs_words(const char *text);
+
+/* Return the value of the header NAME with TEXT, one line of valid UTF-8, as encoded
+ * words (RFC 2047), and ADDRESS (may be NULL) behind it, folded, in POOL: words of at
+ * most 75 bytes on lines of at most 76, of whole characters. */
+const char *crmd_mail_words(const char *name, const char *text,
+                            const char *address, apr_pool_t *pool);
+
 #endif /* CRMAPID_MAIL_HEADER_H */

@@ -3,6 +3,7 @@
 #include "crmapid_mime.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include <gmime/gmime.h>
 
@@ -139,10 +140,19 @@ static const char *html_of(const crmd_message_t *message, apr_pool_t *pool)
     return buf.data;
 }
 
+/* Return the media type that FILE is sent with. A part of the types message and
+ * multipart is no base64 (RFC 2045, 6.4). */
+static const char *type_of(const crmd_file_t *file)
+{
+    return strncasecmp(file->type, "message/", 8)
+           && strncasecmp(file->type, "multipart/", 10)
+           ? file->type : "application/octet-stream";
+}
+
 /* Return a new part with FILE. */
 static GMimeObject *make_file(const crmd_file_t *file)
 {
-    GMimeContentType *type = g_mime_content_type_parse(NULL, file->type);
+    GMimeContentType *type = g_mime_content_type_parse(NULL, type_of(file));
     GMimePart *part = g_mime_part_new();
     GMimeStream *stream = g_mime_stream_mem_new_with_buffer(file->data,
                                                             file->len);
@@ -212,35 +222,68 @@ static const char *ascii_of(InternetAddress *mailbox, const char *address,
     return ascii ? apr_pstrdup(pool, ascii) : address;
 }
 
-/* Add a mailbox of NAME and ADDRESS to LIST. Return ADDRESS in ASCII. */
-static const char *add_mailbox(InternetAddressList *list, const char *name,
-                               const char *address, apr_pool_t *pool)
+/* Set the value of the header NAME to VALUE, which is ASCII and folded. */
+static void set_raw(GMimeMessage *mime, const char *name, const char *value,
+                    apr_pool_t *pool)
 {
-    InternetAddress *mailbox;
-    const char *ascii;
+    GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
 
-    name = crmd_mail_line(name, NAME_BYTES, pool);
-    mailbox = internet_address_mailbox_new(*name ? name : NULL, address);
-    internet_address_set_charset(mailbox, "utf-8");
-    ascii = ascii_of(mailbox, address, pool);
-    internet_address_mailbox_set_addr(INTERNET_ADDRESS_MAILBOX(mailbox),
-                                      ascii);
-    internet_address_list_add(list, mailbox);
-    g_object_unref(mailbox);
-    return ascii;
+    g_mime_header_set_raw_value(g_mime_header_list_get_header(list, name),
+                                apr_pstrcat(pool, " ", value, "\n", NULL));
 }
 
 /* Add a header with a VALUE that is ASCII, folded where it is. */
 static void add_raw(GMimeMessage *mime, const char *name, const char *value,
                     apr_pool_t *pool)
 {
-    GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
+    g_mime_header_list_append(g_mime_object_get_header_list(
+                                  GMIME_OBJECT(mime)), name, value, NULL);
+    set_raw(mime, name, value, pool);
+}
 
-    g_mime_header_list_append(list, name, value, NULL);
-    g_mime_header_set_raw_value(
-        g_mime_header_list_get_header_at(
-            list, g_mime_header_list_get_count(list) - 1),
-        apr_pstrcat(pool, " ", value, "\n", NULL));
+/* Add a mailbox of NAME and ADDRESS to the header of TYPE. Return ADDRESS in
+ * ASCII. */
+static const char *add_mailbox(GMimeMessage *mime, GMimeAddressType type,
+                               const char *name, const char *address,
+                               apr_pool_t *pool)
+{
+    static const char *const fields[] = {
+        [GMIME_ADDRESS_TYPE_FROM] = "From", [GMIME_ADDRESS_TYPE_TO] = "To",
+        [GMIME_ADDRESS_TYPE_REPLY_TO] = "Reply-To"
+    };
+    InternetAddress *mailbox;
+    const char *ascii;
+
+    name = crmd_mail_line(name, NAME_BYTES, pool);
+    mailbox = internet_address_mailbox_new(*name ? name : NULL, address);
+    ascii = ascii_of(mailbox, address, pool);
+    internet_address_mailbox_set_addr(INTERNET_ADDRESS_MAILBOX(mailbox),
+                                      ascii);
+    internet_address_list_add(g_mime_message_get_addresses(mime, type),
+                              mailbox);
+    g_object_unref(mailbox);
+    if (crmd_mail_needs_words(name)) {
+        set_raw(mime, fields[type], crmd_mail_words(fields[type], name, ascii,
+                                                    pool), pool);
+    }
+    return ascii;
+}
+
+/* Add the subject TEXT. Mail programs look for its "Re: ", which is no encoded
+ * word. */
+static void add_subject(GMimeMessage *mime, const char *text, apr_pool_t *pool)
+{
+    const char *re;
+
+    text = crmd_mail_line(text, SUBJECT_BYTES, pool);
+    re = strncasecmp(text, "re: ", 4) ? "" : "Re: ";
+    g_mime_message_set_subject(mime, text, NULL);
+    if (crmd_mail_needs_words(text)) {
+        set_raw(mime, "Subject", apr_pstrcat(
+                    pool, re, crmd_mail_words(*re ? "Subject: Re" : "Subject",
+                                              text + strlen(re), NULL, pool),
+                    NULL), pool);
+    }
 }
 
 /* Add a header of words, each on a line of its own (RFC 5322, 2.2.3). */
@@ -273,7 +316,7 @@ static void add_thread(GMimeMessage *mime, const crmd_message_t *message,
                        ? strrchr(message->references, '<') : NULL;
 
     if (message->reply_to && crmd_mail_address(message->reply_to)) {
-        add_mailbox(g_mime_message_get_reply_to(mime), message->from_name,
+        add_mailbox(mime, GMIME_ADDRESS_TYPE_REPLY_TO, message->from_name,
                     message->reply_to, pool);
     }
     if (last) {
@@ -292,19 +335,17 @@ static void add_headers(GMimeMessage *mime, crmd_mail_t *mail,
     int own = message->from && *message->from;
     int email = crm_channel_is(message->channel, CRM_CHANNEL_EMAIL);
 
-    mail->from = add_mailbox(g_mime_message_get_from(mime),
+    mail->from = add_mailbox(mime, GMIME_ADDRESS_TYPE_FROM,
                              own ? message->from_name
                              : email ? config->mail_from_name : NULL,
                              mail->from, pool);
-    mail->to = add_mailbox(g_mime_message_get_to(mime), message->to_name,
+    mail->to = add_mailbox(mime, GMIME_ADDRESS_TYPE_TO, message->to_name,
                            mail->to, pool);
     for (const char *const *copy = mail->copies; copy && *copy; copy++) {
-        add_mailbox(g_mime_message_get_cc(mime), NULL, *copy, pool);
+        add_mailbox(mime, GMIME_ADDRESS_TYPE_CC, NULL, *copy, pool);
     }
-    g_mime_message_set_subject(mime, crmd_mail_line(
-                                   email ? crmd_subject_of(message, pool)
-                                   : message->objective, SUBJECT_BYTES, pool),
-                               "utf-8");
+    add_subject(mime, email ? crmd_subject_of(message, pool)
+                : message->objective, pool);
     add_dates(mime, apr_pstrmemdup(pool, mail->message_id + 1,
                                    strlen(mail->message_id) - 2));
     if (!email) {
