@@ -10,15 +10,15 @@
 -- The first time from MOMENT on at which PACING permits sending:
 -- {"time_zone": "Europe/Berlin", "from": "09:00", "to": "17:00",
 -- "days": [1, 2, 3, 4, 5]}, days by ISO 8601; without "days" any time. The
--- window's bounds are local times, also on days of a clock change.
+-- window's bounds are local times, also on days of a clock change: where the clock
+-- jumps over "to", or shows it twice, the clock decides.
 CREATE FUNCTION crmapi.pacing_fit(pacing jsonb, moment timestamptz)
     RETURNS timestamptz
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     zone text := coalesce(pacing ->> 'time_zone', 'UTC');
     today date := (moment AT TIME ZONE zone)::date;
-    opens timestamptz;
-    closes timestamptz;
+    fits timestamptz;
 BEGIN
     IF pacing -> 'days' IS NULL THEN
         RETURN moment;
@@ -26,12 +26,11 @@ BEGIN
     FOR day IN 0..7 LOOP
         CONTINUE WHEN NOT pacing -> 'days'
             @> to_jsonb(extract(isodow FROM today + day)::integer);
-        opens := (today + day + (pacing ->> 'from')::interval)
-            AT TIME ZONE zone;
-        closes := (today + day + (pacing ->> 'to')::interval)
-            AT TIME ZONE zone;
-        IF moment < closes THEN
-            RETURN greatest(opens, moment);
+        fits := greatest(moment, (today + day + (pacing ->> 'from')::interval)
+            AT TIME ZONE zone);
+        IF fits AT TIME ZONE zone
+           < today + day + (pacing ->> 'to')::interval THEN
+            RETURN fits;
         END IF;
     END LOOP;
     RAISE EXCEPTION 'no day is left in %', pacing

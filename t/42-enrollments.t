@@ -411,6 +411,26 @@ subtest "pacing: windows and time zones" => sub {
         "America/New_York", "from": "09:00", "to": "17:00", "days": [7]}',
         '2026-03-02T12:00:00Z') AT TIME ZONE 'UTC'});
     is($spring, "2026-03-08 13:00:00", "summer time begins: nine is nine");
+    # what the clock shows is within the window, also where it jumps over its end
+    # or shows it twice; half an hour on Lord Howe Island
+    for (["Europe/Berlin", "01:00", "02:30", "2026-03-29T00:30:00", "same"],
+            ["Europe/Berlin", "01:00", "02:30", "2026-03-29T01:10:00",
+                "2026-03-29T23:00:00"],
+            ["Europe/Berlin", "01:00", "02:30", "2026-10-25T00:15:00", "same"],
+            ["Europe/Berlin", "01:00", "02:30", "2026-10-25T00:45:00",
+                "2026-10-26T00:00:00"],
+            ["Australia/Lord_Howe", "01:45", "02:15", "2026-10-03T15:35:00",
+                "2026-10-04T14:45:00"],
+            ["Africa/Cairo", "00:00", "24:00", "2026-10-29T21:30:00", "same"],
+            ["Asia/Kathmandu", "09:00", "17:00", "2026-10-03T02:00:00",
+                "2026-10-03T03:15:00"]) {
+        my ($zone, $from, $to, $moment, $fits) = @$_;
+        $fits = $moment if $fits eq "same";
+        is(sql($database, qq{SELECT crmapi.pacing_fit('{"time_zone": "$zone",
+            "from": "$from", "to": "$to", "days": [1, 2, 3, 4, 5, 6, 7]}',
+            '${moment}Z') = '${fits}Z'}), "t",
+            "$from to $to in $zone, at $moment: $fits");
+    }
 };
 
 subtest "a limit for each agent and day" => sub {
