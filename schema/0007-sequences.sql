@@ -144,6 +144,7 @@ CREATE TABLE crmapi.enrollment_step (
     -- the message's names: both are NULL until the step is handed over
     message_id crmapi.line,             -- with brackets
     reply_id text COLLATE "C",
+    counted date,                       -- the last day of its agent's send_count
     PRIMARY KEY (workspace_id, id),
     UNIQUE (workspace_id, enrollment_id, sort_order),
     FOREIGN KEY (workspace_id, enrollment_id) REFERENCES crmapi.enrollment
@@ -392,7 +393,8 @@ CREATE TABLE crmapi.admin (
     UNIQUE (workspace_id, email_key)
 );
 
--- How many steps an agent has sent on a day of its workspace's time zone.
+-- How many steps an agent has sent, or tried to, on a day of its workspace's time
+-- zone. A step counts once on a day.
 CREATE TABLE crmapi.send_count (
     workspace_id uuid NOT NULL
         REFERENCES crmapi.workspace ON DELETE CASCADE,

@@ -811,12 +811,13 @@ $$;
 
 -- ---- sending (contract 11.10, 11.11) ---------------------------------------
 
--- Count a step to be sent at MOMENT against DAILY_LIMIT of the agent of
--- SEQUENCE. Returns NULL if the limit permits it, otherwise the first time
--- that PACING permits from the next day on, in the workspace's time zone.
--- Locks: send_count. Internal.
-CREATE FUNCTION crmapi.step_limit(workspace uuid, sequence uuid, pacing jsonb,
-                                  moment timestamptz, daily_limit integer)
+-- Count the step TAKEN of ENROLLED, to be sent at MOMENT, against DAILY_LIMIT of
+-- its agent: once on a day, however many attempts it takes. Returns NULL if the
+-- limit permits it, otherwise the first time that its pacing permits from the next
+-- day on, in the workspace's time zone. The caller has locked the step. Locks:
+-- send_count, step. Internal.
+CREATE FUNCTION crmapi.step_limit(enrolled crmapi.enrollment,
+        taken crmapi.enrollment_step, moment timestamptz, daily_limit integer)
     RETURNS timestamptz
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -826,17 +827,22 @@ DECLARE
 BEGIN
     SELECT q.bot_id, w.time_zone INTO sender, zone FROM crmapi.sequence q
     JOIN crmapi.workspace w ON w.id = q.workspace_id
-    WHERE q.workspace_id = step_limit.workspace
-      AND q.id = step_limit.sequence;
+    WHERE q.workspace_id = enrolled.workspace_id
+      AND q.id = enrolled.sequence_id;
     today := (moment AT TIME ZONE zone)::date;
-    INSERT INTO crmapi.send_count AS c (workspace_id, bot_id, day, n)
-    VALUES (step_limit.workspace, sender, today, 1)
-    ON CONFLICT ON CONSTRAINT send_count_pkey
-    DO UPDATE SET n = c.n + 1 WHERE c.n < daily_limit;
-    IF FOUND THEN
+    IF taken.counted = today THEN
         RETURN NULL;
     END IF;
-    RETURN crmapi.pacing_fit(pacing, (today + 1) AT TIME ZONE zone);
+    INSERT INTO crmapi.send_count AS c (workspace_id, bot_id, day, n)
+    VALUES (enrolled.workspace_id, sender, today, 1)
+    ON CONFLICT ON CONSTRAINT send_count_pkey
+    DO UPDATE SET n = c.n + 1 WHERE c.n < daily_limit;
+    IF NOT FOUND THEN
+        RETURN crmapi.pacing_fit(enrolled.pacing, (today + 1) AT TIME ZONE zone);
+    END IF;
+    UPDATE crmapi.enrollment_step s SET counted = today
+    WHERE s.workspace_id = taken.workspace_id AND s.id = taken.id;
+    RETURN NULL;
 END
 $$;
 
@@ -849,8 +855,7 @@ CREATE FUNCTION crmapi.step_permit(enrolled crmapi.enrollment,
 BEGIN
     until := crmapi.pacing_fit(enrolled.pacing, moment);
     IF until <= moment AND daily_limit > 0 THEN
-        until := crmapi.step_limit(enrolled.workspace_id,
-            enrolled.sequence_id, enrolled.pacing, moment, daily_limit);
+        until := crmapi.step_limit(enrolled, taken, moment, daily_limit);
     END IF;
     IF until > moment THEN
         verdict := 'wait';

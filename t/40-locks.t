@@ -434,8 +434,10 @@ my %CALL = (
         . " '{}', now())"],
     enrollment_failed => ["sending", "SELECT crmapi.enrollment_failed($LEASE,"
         . " '$ID', 'r')"],
-    step_limit => ["approved", "SELECT crmapi.step_limit('W', '$ID', '{}',"
-        . " '2027-01-01', 5)"],
+    step_limit => ["approved", "SELECT crmapi.step_limit(e, s, '2027-01-01', 5)"
+        . " FROM crmapi.enrollment e, crmapi.enrollment_step s"
+        . " WHERE e.workspace_id = 'W' AND s.workspace_id = 'W' AND s.id ="
+        . " '$ID'"],
     step_permit => ["approved", "SELECT p.verdict FROM crmapi.enrollment e,"
         . " crmapi.enrollment_step s, crmapi.step_permit(e, s, '2027-01-01', 5) p"
         . " WHERE e.workspace_id = 'W' AND s.workspace_id = 'W' AND s.id ="

@@ -271,6 +271,23 @@ subtest "a mail server that refuses, or not today" => sub {
     $worker->configure({ send_attempts => undef });
 };
 
+subtest "a step counts once against the agent's limit of a day" => sub {
+    my $w = with_template([@MAIL]);
+    $worker->configure({ agent_daily_limit => 2 });
+    $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/ => 3);
+    my @ids = map { start($w, contact => { first_name => "L",
+        emails => [$_] }) } "3.451\@limit.example", "once\@limit.example";
+    $worker->once;
+    hurry() for 1 .. 3;
+    is(steps(enrollment($w, $_)), "email sent", "attempts use nothing up")
+        for @ids;
+    my $third = start($w, contact => { first_name => "L",
+        emails => ["third\@limit.example"] });
+    $worker->once;
+    is(steps(enrollment($w, $third)), "email scheduled", "the limit holds");
+    $worker->configure({ agent_daily_limit => undef });
+};
+
 subtest "a mail server with accounts, one that is away" => sub {
     my $w = with_template([@MAIL]);
     my $certificate = "$scratch/server.pem";

@@ -110,7 +110,7 @@ static const char *const exports[] = {
     ROW("submission", ""),
     ROW("sequence", ""),
     ROW("enrollment", ""),
-    ROW("enrollment_step", " - 'reply_id'"),
+    ROW("enrollment_step", " - 'reply_id' - 'counted'"),
     ROW("suppression", " - 'kind' - 'address'"),
 };
 
