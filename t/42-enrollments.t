@@ -7,7 +7,9 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Data;
+use CrmTest::Session;
 use POSIX qw(strftime);
 
 my $database = database();
@@ -286,6 +288,26 @@ subtest "a reply, a suppression, a contact that goes" => sub {
         $deaf->id, "--contact", $e[0]{contact_id});
     is($code, 1, "another workspace's contact is none of it");
     like($err, qr/no contact/, "with the reason");
+};
+
+subtest "20.5 a contact is merged while its steps are generated" => sub {
+    my $w = with_template();
+    my $id = start($w);
+    my $from = enrollment($w, $id)->{contact_id};
+    my $into = $w->client->post("/api/v1/contacts", { bot_id => $w->agent,
+        first_name => "Kim", emails => ["kim\@x.org"] })->data->{id};
+    # the worker has read the enrollment, and waits to read the contact
+    my $let_go = holding($database,
+        "LOCK TABLE crmapi.activity IN ACCESS EXCLUSIVE MODE");
+    my $running = CrmTest::Child->start(sub { $worker->once; 1 });
+    wait_blocked($database, 1);
+    $let_go->("SELECT crmapi.contact_merge('" . $w->id
+        . "', '$into', '$from');\nCOMMIT");
+    $running->result;
+    my $e = enrollment($w, $id);
+    is($e->{contact_id}, $into, "the enrollment moves");
+    is($e->{status}, "approved", "and goes on");
+    is($e->{steps}[0]{email_subject}, "Hello Kim", "with who is there now");
 };
 
 subtest "11.6 channels: what the template allows and the contact has" => sub {

@@ -93,7 +93,8 @@ crm_error_t *crmd_sequence_give_up(crmd_work_t *work)
 }
 
 /* Read the enrollment of WORK with its contact, company, agent and template
- * into ENROLLMENT; *PENDING_P = whether its steps must still be generated. */
+ * into ENROLLMENT; *PENDING_P = whether its steps must still be generated. Its
+ * contact is NULL if it was merged into another one meanwhile. */
 static crm_error_t *read_enrollment(int *pending_p, enrollment_t *enrollment,
                                     crmd_work_t *work)
 {
@@ -108,7 +109,8 @@ static crm_error_t *read_enrollment(int *pending_p, enrollment_t *enrollment,
     values[1] = enrollment->id;
     CRM_ERR(crmd_query(&result, work, enrollment_sql, 2, values));
     *pending_p = PQntuples(result)
-                 && !strcmp(PQgetvalue(result, 0, STATUS), "generating");
+                 && !strcmp(PQgetvalue(result, 0, STATUS), "generating")
+                 && crm_db_value(result, 0, CONTACT);
     if (!*pending_p) {
         return NULL;
     }
@@ -263,8 +265,12 @@ crm_error_t *crmd_sequence_generate(crmd_work_t *work)
     int pending;
 
     CRM_ERR(read_enrollment(&pending, &enrollment, work));
-    if (!pending || !enrollment.subject.contact) {
+    if (!pending) {
         return NULL;            /* stopped, or the contact was deleted */
+    }
+    if (!enrollment.subject.contact) {
+        crmd_work_retry(work, 0, "the contact was merged meanwhile");
+        return NULL;
     }
     if (!find_channels(&enrollment)) {
         return fail(work, "no_usable_channels");
