@@ -524,7 +524,8 @@ subtest "crmapictl webhook" => sub {
     $fails->(qr/--url must be/, @add, $_) for "ftp://x.org/", "x.org", "",
         "http://", "http:///x", "http://u:p\@x.org/", "https://u\@x.org",
         "http://x.org/a b", "http://x.org/\n", "http://x.org/" . "x" x 2048,
-        "file:///etc/passwd", "http://x.org\\\@y.org/", "gopher://x.org/";
+        "file:///etc/passwd", "http://x.org\\\@y.org/", "gopher://x.org/",
+        "https://b\xc3\xbccher.example/", "https://?x", "https://#x";
     my @events = ("add", "--workspace", $w->id, "--url", "https://x.org/",
         "--events");
     $fails->(qr/--events/, @events, $_) for "", "contact.undone",

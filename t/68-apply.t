@@ -74,7 +74,7 @@ my @template = (
         allowed_channels => ["email"], pacing => { days_between_steps => 2 },
         steps => [{ channel => "email", email_subject => "Hi",
             email_body => 'from ${NAME}, not $${NAME}' }] },
-    { object => "webhook_endpoint", url => 'https://hooks.example/${SLUG}',
+    { object => "webhook_endpoint", url => 'https://hooks.example/@/${SLUG}',
         events => ["form.submitted", "contact.created"] },
     { object => "admin", email => 'Boss@${SLUG}.example', name => "Boss" },
     { object => "intake_token", name => "site" });
@@ -239,8 +239,9 @@ END
             "/sender_domains/1"],
         [{ object => "workspace", sender_domains => [map { "d$_.example" } 0 .. 100]
             }, "/sender_domains/100"],
-        [{ object => "webhook_endpoint", url => "ftp://x", events =>
-            ["form.submitted"] }, "/url"],
+        (map { [{ object => "webhook_endpoint", url => $_, events =>
+            ["form.submitted"] }, "/url"] } "ftp://x", "https:///x",
+            "https://u\@x.example", "https://b\x{fc}cher.example"),
         [{ object => "webhook_endpoint", url => "https://x.example", events =>
             ["form.sent"] }, "/events/0"],
         [{ object => "webhook_endpoint", url => "https://x.example",

@@ -207,11 +207,15 @@ static const char *zone_rule(const char *zone, apr_pool_t *pool)
     return crm_zone_known(zone) ? NULL : CRM_ZONE_RULE;
 }
 
+/* As the CHECK of crmapi.webhook_endpoint (0010). */
 static const char *url_rule(const char *url, apr_pool_t *pool)
 {
+    const char *host = crm_webform_url_ok(url) ? strstr(url, "://") + 3 : "";
+    size_t len = strcspn(host, "/?#");
+
     (void)pool;
-    return crm_webform_url_ok(url) && !strpbrk(url, "@") ? NULL
-           : "must be http:// or https:// without user and blanks";
+    return len && strcspn(host, "@\\") >= len ? NULL
+           : "must be http:// or https:// in ASCII, without user and blanks";
 }
 
 static const char *email_rule(const char *email, apr_pool_t *pool)

@@ -59,8 +59,8 @@ static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
 static crm_error_t *explain(ctl_t *ctl, crm_error_t *error)
 {
     if (crm_error_is(error, "23514") || crm_error_is(error, "22P02")) {
-        return ctl_fault(ctl, "--url must be http:// or https://, without user"
-                         " and blanks, at most 2,048 characters");
+        return ctl_fault(ctl, "--url must be http:// or https:// in ASCII,"
+                         " without user and blanks, at most 2,048 characters");
     }
     return error;
 }
