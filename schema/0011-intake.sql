@@ -682,8 +682,10 @@ $$;
 
 -- The contact PERSON has written ITEM, which is verified, or has got the mail
 -- that it answers: stop its sequences. IS_NEW: the contact was created for ITEM,
--- so its address may be a secondary one of other contacts. Locks: enrollment,
--- step, job. Internal.
+-- so its address may be a secondary one of other contacts. A text or a call has no
+-- proof of what it answers: it comes from whoever got a step at its number, also if
+-- an older contact has that as well, or the contact has another one now. Locks:
+-- enrollment, step, job. Internal.
 CREATE FUNCTION crmapi.intake_replied(workspace uuid, person uuid,
         is_new boolean, item crmapi.intake_item)
     RETURNS void
@@ -695,6 +697,18 @@ BEGIN
         PERFORM crmapi.contact_replied(workspace, c.id)
         FROM crmapi.contacts_with(workspace, item.email,
             CASE WHEN item.email IS NULL THEN item.phone_number END) c(id);
+    END IF;
+    IF item.channel IN (2, 3) THEN
+        PERFORM crmapi.contact_replied(workspace, r.id)
+        FROM (SELECT DISTINCT c.contact_id AS id FROM crmapi.conversation c
+              WHERE c.workspace_id = workspace AND c.phone_number IS NOT NULL
+                AND crmapi.phone_key(c.phone_number)
+                    = crmapi.phone_key(item.phone_number)
+                AND c.contact_id <> person AND EXISTS (
+                    SELECT FROM crmapi.message m
+                    WHERE m.workspace_id = workspace
+                      AND m.conversation_id = c.id AND m.step_id IS NOT NULL)
+              ORDER BY 1) r;
     END IF;
 END
 $$;

@@ -511,4 +511,29 @@ subtest "an inbound call stops a sequence when somebody has talked" => sub {
     is($status->(), "stopped_reply", "but then");
 };
 
+subtest "a reply is of whoever was texted at its number" => sub {
+    my $worker = worker(database => $database, no_start => 1);
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "R", bot_id => $w->agent, stop_on_reply => true,
+        allowed_channels => ["sms"], steps => [map { { channel => "sms",
+            sms_body => "x" } } 1, 2] }]);
+    my ($shared, $old) = ("+491761000001", "+491761000002");
+    $w->client->post("/api/v1/contacts", { bot_id => $w->agent,
+        phone_numbers => [$shared] });
+    my @started = map { $w->client->post("/api/v1/sequences/start",
+        { template_id => $template, auto_approve => true, contact =>
+            { emails => ["t$_\@x.example"], phone_numbers => [$_] } })->data }
+        $shared, $old, "+491761000003";
+    $worker->once;
+    $w->client->patch("/api/v1/contacts/$started[1]{contact_id}",
+        { phone_numbers => ["+491761000004"] });
+    sms($w, $_, "Yes, please") for $shared, $old;
+    my @now = map { $w->client->get(
+        "/api/v1/sequences/enrollments/$_->{enrollment_id}")->data->{status} }
+        @started;
+    is($now[0], "stopped_reply", "though an older contact has the number");
+    is($now[1], "stopped_reply", "though the contact has another one now");
+    is($now[2], "approved", "nobody else");
+};
+
 done_testing;
