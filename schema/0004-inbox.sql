@@ -113,6 +113,10 @@ BEGIN
         || coalesce(NEW.email, '') || chr(31)
         || coalesce(NEW.phone_number, '') || chr(31)
         || coalesce(NEW.human, ''));
+    IF octet_length(NEW.email) > char_length(NEW.email) OR NEW.email ~ '"|[.]$'
+    THEN        -- what person_talks() looks for
+        NEW.search := NEW.search || chr(31) || crmapi.email_key(NEW.email);
+    END IF;
     RETURN NEW;
 END
 $$;

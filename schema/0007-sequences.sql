@@ -277,14 +277,21 @@ CREATE TABLE crmapi.erased_address (
     PRIMARY KEY (workspace_id, kind, hash)
 );
 
+-- The hash of ADDRESS, of the kind KIND as email_key() or phone_key() has it, by KEY.
+-- Internal.
+CREATE FUNCTION crmapi.address_mac(kind text, address text, key bytea)
+    RETURNS bytea
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    RETURN crmapi.mac(convert_to(kind || ':' || address, 'UTF8'), key);
+
 -- The hash of ADDRESS, an address of the kind KIND as email_key() or phone_key()
 -- has it; NULL if nobody was erased in WORKSPACE. Internal.
 CREATE FUNCTION crmapi.erased_hash(workspace uuid, kind text, address text)
     RETURNS bytea
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN (SELECT crmapi.mac(convert_to(erased_hash.kind || ':'
-                || erased_hash.address, 'UTF8'), k.key)
+    RETURN (SELECT crmapi.address_mac(erased_hash.kind, erased_hash.address,
+                                      k.key)
             FROM crmapi.erase_key k
             WHERE k.workspace_id = erased_hash.workspace);
 END

@@ -277,11 +277,11 @@ END
 $$;
 
 -- ---- erasing a person ------------------------------------------------------
--- A person is contacts and addresses. What belongs to the person: the contacts,
--- their activities, enrollments with sequences and steps; conversations of the
--- contacts, and others with an address, with messages and files; submissions; and
--- whatever names one of these rows by its id: events with their deliveries, jobs,
--- stored answers, results of intake. Cards stay, without the link and their texts.
+-- A person is contacts, also those that were deleted, and addresses. What belongs to
+-- the person: the contacts, their activities, enrollments with sequences and steps;
+-- conversations of the contacts, and others with an address, with messages and files;
+-- submissions; and whatever names one of these rows by its id: events with their
+-- deliveries, jobs, stored answers, results of intake. Cards stay, without the link and their texts.
 -- Of a suppression a hash stays.
 
 -- The journal of erasures. It says who was erased without saying who that was:
@@ -306,6 +306,65 @@ CREATE FUNCTION crmapi.like_text(text text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN replace(replace(replace(text, '\', '\\'), '%', '\%'), '_', '\_');
 
+-- VALUE, the text of a JSON value, with blanks in place of its escapes. Internal.
+CREATE FUNCTION crmapi.json_plain(value text) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN regexp_replace(value, '\\(u[0-9a-f]{4}|.)', ' ', 'g');
+
+-- The e-mail addresses in VALUE, the text of a JSON value, as email_key() has them.
+-- Internal.
+CREATE FUNCTION crmapi.json_mails(value text) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    -- what ends an address in a text, and what only ends its domain
+    ends CONSTANT text := '\s\u00A0\u2000-\u200A\u202F\u3000"<>()\[\],:;=@';
+    stops CONSTANT text := ends || '''*`{}|/?&!';
+BEGIN
+    RETURN ARRAY(
+        SELECT DISTINCT crmapi.email_key(ltrim(m[1], '''*`{|/'))
+        FROM regexp_matches(crmapi.json_plain(value), '([^' || ends || ']+@[^'
+            || stops || ']*[^' || stops || '.])', 'g') m);
+END
+$$;
+
+-- The phone numbers in VALUE, the text of a JSON value, as phone_key() has them: with
+-- separators, and between them. Internal.
+CREATE FUNCTION crmapi.json_phones(value text) RETURNS text[]
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT DISTINCT crmapi.phone_key(m[1])
+        FROM unnest(ARRAY['(\+?\(?[0-9][0-9 ()./-]*[0-9])', '(\+?[0-9]+)']) r
+        CROSS JOIN LATERAL regexp_matches(crmapi.phone_plain(
+            crmapi.json_plain(value)), r, 'g') m);
+END
+$$;
+
+-- Whether VALUE, the text of a JSON value, has one of MAILS and PHONES, as
+-- email_key() and phone_key() have them. Most have none: that is seen by parts of
+-- the addresses that stay the same in all notations. Internal.
+CREATE FUNCTION crmapi.json_has_address(value text, mails text[], phones text[])
+    RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    folded CONSTANT text := crmapi.fold(value);
+    digits text;
+BEGIN
+    IF EXISTS (SELECT FROM unnest(mails) m
+               WHERE position(split_part(m, '@', 1) || '@' IN folded) > 0)
+        AND crmapi.json_mails(value) && mails
+        OR EXISTS (SELECT FROM unnest(mails || phones) k
+                   WHERE position('"' || k || '"' IN folded) > 0) THEN
+        RETURN true;
+    END IF;
+    digits := CASE WHEN phones <> '{}' THEN
+        regexp_replace(crmapi.phone_plain(value), '[^0-9]+', '', 'g') END;
+    RETURN EXISTS (SELECT FROM unnest(phones) p
+                   WHERE position(right(crmapi.digits(p), 6) IN digits) > 0)
+        AND crmapi.json_phones(value) && phones;
+END
+$$;
+
 -- The addresses of CONTACTS, as email_key() and phone_key() have them. Internal.
 CREATE FUNCTION crmapi.person_addresses(workspace uuid, contacts uuid[],
                                         OUT mails text[], OUT phones text[])
@@ -322,8 +381,41 @@ BEGIN
 END
 $$;
 
+-- The ids of contacts of WORKSPACE that are no more and had one of MAILS and PHONES,
+-- as far as their sequences and events tell. Internal.
+CREATE FUNCTION crmapi.person_gone(workspace uuid, mails text[], phones text[])
+    RETURNS uuid[]
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN ARRAY(
+        WITH gone AS MATERIALIZED (
+            SELECT e.id, e.contact_id FROM crmapi.enrollment e
+            WHERE e.workspace_id = person_gone.workspace AND NOT EXISTS (
+                SELECT FROM crmapi.contact c
+                WHERE c.workspace_id = person_gone.workspace
+                  AND c.id = e.contact_id))
+        SELECT g.contact_id FROM gone g
+        JOIN crmapi.enrollment_step t ON t.enrollment_id = g.id
+        WHERE t.workspace_id = person_gone.workspace
+          AND (crmapi.email_key(t.to_identifier) = ANY (mails)
+               OR crmapi.phone_key(t.to_identifier) = ANY (phones))
+    ) || ARRAY(
+        WITH gone AS MATERIALIZED (
+            SELECT v.row_id, coalesce(v.fields::text, v.body) AS value
+            FROM crmapi.event v
+            WHERE v.workspace_id = person_gone.workspace
+              AND v.type IN ('contact.created', 'contact.updated')
+              AND NOT EXISTS (
+                  SELECT FROM crmapi.contact c
+                  WHERE c.workspace_id = person_gone.workspace
+                    AND c.id = v.row_id))
+        SELECT g.row_id FROM gone g
+        WHERE crmapi.json_has_address(g.value, mails, phones));
+END
+$$;
+
 -- The person CONTACTS, MAILS, PHONES, with all addresses of the contacts and all
--- contacts that have one of the addresses. Internal.
+-- contacts that have, or had, one of the addresses. Internal.
 CREATE FUNCTION crmapi.person_whole(workspace uuid, INOUT contacts uuid[],
                                     INOUT mails text[], INOUT phones text[])
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -346,12 +438,16 @@ BEGIN
             CROSS JOIN LATERAL crmapi.contacts_with(workspace, NULL, p) w(id)
             ORDER BY 1);
     END LOOP;
+    contacts := ARRAY(
+        SELECT unnest(contacts)
+        UNION
+        SELECT unnest(crmapi.person_gone(workspace, mails, phones)) ORDER BY 1);
 END
 $$;
 
 -- The person whom CONTACT, an id, EMAIL or PHONE names (the others are null): its
--- addresses as email_key() and phone_key() have them, and all contacts that have one
--- of these. For the owner.
+-- addresses as email_key() and phone_key() have them, and all contacts that have, or
+-- had, one of these. For the owner.
 CREATE FUNCTION crmapi.person(workspace uuid, contact uuid, email text,
         phone text, OUT contacts uuid[], OUT mails text[], OUT phones text[])
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -378,8 +474,7 @@ BEGIN
         UNION
         SELECT c.id FROM unnest(mails) m(address)
         JOIN crmapi.conversation c ON c.workspace_id = person_talks.workspace
-            AND c.search LIKE '%' || crmapi.like_text(crmapi.fold(m.address))
-                || '%'
+            AND c.search LIKE '%' || crmapi.like_text(m.address) || '%'
             AND crmapi.email_key(c.email) = m.address
         UNION
         SELECT c.id FROM crmapi.conversation c
@@ -401,7 +496,8 @@ DECLARE
                                                  phones);
 BEGIN
     RETURN QUERY
-    SELECT 'contact', unnest(contacts)
+    SELECT 'contact', c.id FROM crmapi.contact c
+    WHERE c.workspace_id = person_rows.workspace AND c.id = ANY (contacts)
     UNION ALL
     SELECT 'activity', a.id FROM crmapi.activity a
     WHERE a.workspace_id = person_rows.workspace
@@ -429,8 +525,7 @@ BEGIN
     UNION ALL
     SELECT 'submission', s.id FROM crmapi.submission s
     WHERE s.workspace_id = person_rows.workspace AND s.contact_id IS NULL
-      AND EXISTS (SELECT FROM unnest(mails || phones) k
-          WHERE position(k IN crmapi.fold(s.custom_field_responses::text)) > 0)
+      AND crmapi.json_has_address(s.custom_field_responses::text, mails, phones)
     UNION ALL
     SELECT r.of, CASE r.of WHEN 'sequence' THEN e.sequence_id ELSE e.id END
     FROM crmapi.enrollment e
@@ -538,8 +633,14 @@ CREATE FUNCTION crmapi.erase_note(workspace uuid, contacts uuid[],
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     made CONSTANT uuid := gen_random_uuid();
-    fresh CONSTANT bytea := sha256(uuid_send(gen_random_uuid())
-                                   || uuid_send(gen_random_uuid()));
+    -- what was restored may lack the key that the journal has
+    fresh CONSTANT bytea := coalesce(
+        (SELECT k.key FROM crmapi.erase_key k
+         WHERE k.workspace_id = erase_note.workspace),
+        (SELECT j.key FROM crmapi.erasure j
+         WHERE j.workspace_id = erase_note.workspace
+         ORDER BY j.erased_at DESC, j.id LIMIT 1),
+        sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
 BEGIN
     INSERT INTO crmapi.erase_key AS k (workspace_id, key)
     VALUES (erase_note.workspace, fresh)
@@ -567,11 +668,12 @@ BEGIN
 END
 $$;
 
--- Delete what names a row with one of IDS, or one of EVENTS, or an address. Stored
+-- Delete what names a row with one of IDS, or one of EVENTS, MAILS, PHONES. Stored
 -- answers and results of intake are kept for some hours or days: all of WORKSPACE are
 -- read (erase_is_long()). Internal.
 CREATE FUNCTION crmapi.erase_traces(workspace uuid, ids uuid[], events uuid[],
-                                    addresses text[]) RETURNS void
+                                    mails text[], phones text[])
+    RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     named CONSTANT text[] := ids::text[];
@@ -585,8 +687,8 @@ BEGIN
     WHERE a.workspace_id = erase_traces.workspace AND (
         EXISTS (SELECT FROM json_each_text(a.fields) f
                 WHERE f.value = ANY (named))
-        OR EXISTS (SELECT FROM unnest(named || addresses) i
-                   WHERE position(i IN crmapi.fold(a.body)) > 0));
+        OR EXISTS (SELECT FROM unnest(named) i WHERE position(i IN a.body) > 0)
+        OR crmapi.json_has_address(a.body, mails, phones));
     DELETE FROM crmapi.intake_event i
     WHERE i.workspace_id = erase_traces.workspace AND EXISTS (
         SELECT FROM jsonb_each_text(i.result) r WHERE r.value = ANY (named));
@@ -728,7 +830,7 @@ BEGIN
                       AND m.merged_into = ANY (contacts));
     ids := ARRAY(SELECT (i #>> '{}')::uuid FROM jsonb_each(mine) t(of, list)
                  CROSS JOIN LATERAL jsonb_array_elements(t.list) i
-                 WHERE t.of <> 'suppression') || merged;
+                 WHERE t.of <> 'suppression') || contacts || merged;
     events := crmapi.person_events(workspace, ids);
     IF crmapi.erase_busy(workspace, crmapi.id_list(mine -> 'enrollment'), ids,
                          events) THEN
@@ -739,7 +841,7 @@ BEGIN
             || crmapi.id_list(mine -> 'enrollment_step')
             || crmapi.review_mails(workspace, crmapi.id_list(
                 mine -> 'enrollment'))),
-        crmapi.erase_traces(workspace, ids, events, mails || phones),
+        crmapi.erase_traces(workspace, ids, events, mails, phones),
         crmapi.erase_rows(workspace, contacts || merged, mails, phones,
             crmapi.id_list(mine -> 'conversation'),
             crmapi.id_list(mine -> 'submission'),
@@ -750,14 +852,16 @@ END
 $$;
 
 -- Whether an erasure in WORKSPACE may take longer than a request: it reads all stored
--- answers and results of intake. Internal.
+-- answers and results of intake, and looks at all events. Internal.
 CREATE FUNCTION crmapi.erase_is_long(workspace uuid) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM crmapi.idempotent_answer a
                    WHERE a.workspace_id = erase_is_long.workspace OFFSET 20000)
         OR EXISTS (SELECT FROM crmapi.intake_event i
-                   WHERE i.workspace_id = erase_is_long.workspace OFFSET 20000);
+                   WHERE i.workspace_id = erase_is_long.workspace OFFSET 20000)
+        OR EXISTS (SELECT FROM crmapi.event v
+                   WHERE v.workspace_id = erase_is_long.workspace OFFSET 200000);
 END
 $$;
 
@@ -880,28 +984,28 @@ CREATE FUNCTION crmapi.erase_again(workspace uuid, origin uuid)
     RETURNS bigint
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    was CONSTANT bytea := (SELECT j.key FROM crmapi.erasure j
-                           WHERE j.workspace_id = erase_again.origin
-                           ORDER BY j.erased_at DESC, j.id LIMIT 1);
+    ids CONSTANT uuid[] := ARRAY(
+        SELECT DISTINCT unnest(j.contact_ids) FROM crmapi.erasure j
+        WHERE j.workspace_id = erase_again.origin);
     found uuid[];
     mails text[];
     phones text[];
 BEGIN
-    IF was IS NULL THEN
-        RETURN 0;
-    END IF;
-    INSERT INTO crmapi.erase_key AS k (workspace_id, key)
-    VALUES (erase_again.workspace, was)
-    ON CONFLICT ON CONSTRAINT erase_key_pkey DO UPDATE SET key = excluded.key;
     mails := ARRAY(SELECT crmapi.erased_addresses(workspace, origin, 'email'));
     phones := ARRAY(SELECT crmapi.erased_addresses(workspace, origin, 'phone'));
-    found := ARRAY(SELECT c.id FROM crmapi.contact c
-                   WHERE c.workspace_id = erase_again.workspace
-                     AND (crmapi.email_keys(c.emails) && mails
-                          OR crmapi.phone_keys(c.phone_numbers) && phones
-                          OR EXISTS (SELECT FROM crmapi.erasure j
-                              WHERE j.workspace_id = erase_again.origin
-                                AND c.id = ANY (j.contact_ids))));
+    found := ARRAY(
+        SELECT c.id FROM crmapi.contact c
+        WHERE c.workspace_id = erase_again.workspace
+          AND (c.id = ANY (ids) OR crmapi.email_keys(c.emails) && mails
+               OR crmapi.phone_keys(c.phone_numbers) && phones)
+        UNION
+        SELECT e.contact_id FROM crmapi.enrollment e
+        WHERE e.workspace_id = erase_again.workspace
+          AND e.contact_id = ANY (ids)
+        UNION
+        SELECT v.row_id FROM crmapi.event v
+        WHERE v.workspace_id = erase_again.workspace AND v.row_id = ANY (ids)
+          AND v.type <> 'contact.erased');
     IF found = '{}' AND mails = '{}' AND phones = '{}' THEN
         RETURN 0;
     END IF;
@@ -913,36 +1017,70 @@ BEGIN
 END
 $$;
 
--- The addresses of KIND in WORKSPACE that the journal of ORIGIN has, by the key of
--- WORKSPACE, and that no row has which is younger: who came back after the erasure
--- stays. Internal.
+-- The addresses of KIND in WORKSPACE by which a person is found, with the time of the
+-- latest row that has each. Internal.
+CREATE FUNCTION crmapi.addresses_kept(workspace uuid, kind text)
+    RETURNS TABLE (address text, latest timestamptz)
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    is_mail CONSTANT boolean := addresses_kept.kind = 'email';
+BEGIN
+    RETURN QUERY SELECT a.address, max(a.created_at) FROM (
+        SELECT unnest(CASE WHEN is_mail THEN crmapi.email_keys(c.emails)
+                      ELSE crmapi.phone_keys(c.phone_numbers) END),
+               c.created_at
+        FROM crmapi.contact c
+        WHERE c.workspace_id = addresses_kept.workspace
+        UNION ALL
+        SELECT CASE WHEN is_mail THEN crmapi.email_key(t.email)
+               ELSE crmapi.phone_key(t.phone_number) END, t.created_at
+        FROM crmapi.conversation t
+        WHERE t.workspace_id = addresses_kept.workspace
+        UNION ALL
+        SELECT unnest(CASE
+                WHEN is_mail THEN crmapi.json_mails(s.custom_field_responses::text)
+                ELSE crmapi.json_phones(s.custom_field_responses::text) END),
+               s.submitted_at
+        FROM crmapi.submission s
+        WHERE s.workspace_id = addresses_kept.workspace
+          AND s.contact_id IS NULL
+        UNION ALL
+        SELECT CASE WHEN is_mail THEN crmapi.email_key(t.to_identifier)
+               ELSE crmapi.phone_key(t.to_identifier) END, e.created_at
+        FROM crmapi.enrollment_step t
+        JOIN crmapi.enrollment e ON e.workspace_id = t.workspace_id
+            AND e.id = t.enrollment_id
+        WHERE t.workspace_id = addresses_kept.workspace
+          AND e.workspace_id = addresses_kept.workspace
+        UNION ALL
+        SELECT s.address, s.created_at FROM crmapi.suppression s
+        WHERE s.workspace_id = addresses_kept.workspace
+          AND s.kind = addresses_kept.kind) a(address, created_at)
+    WHERE a.address <> '' GROUP BY a.address;
+END
+$$;
+
+-- The addresses of KIND in WORKSPACE that the journal of ORIGIN has, and that no row
+-- has which is younger: who came back after the erasure stays. Each address is hashed
+-- once for each key, of which there is one but for what was restored. Internal.
 CREATE FUNCTION crmapi.erased_addresses(workspace uuid, origin uuid, kind text)
     RETURNS SETOF text
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    is_mail CONSTANT boolean := kind = 'email';
 BEGIN
-    RETURN QUERY SELECT o.address FROM (
-        SELECT a.address, max(a.created_at) AS latest FROM (
-            SELECT unnest(CASE WHEN is_mail THEN crmapi.email_keys(c.emails)
-                          ELSE crmapi.phone_keys(c.phone_numbers) END),
-                   c.created_at
-            FROM crmapi.contact c
-            WHERE c.workspace_id = erased_addresses.workspace
-            UNION ALL
-            SELECT CASE WHEN is_mail THEN crmapi.email_key(t.email)
-                   ELSE crmapi.phone_key(t.phone_number) END, t.created_at
-            FROM crmapi.conversation t
-            WHERE t.workspace_id = erased_addresses.workspace
-            UNION ALL
-            SELECT s.address, s.created_at FROM crmapi.suppression s
-            WHERE s.workspace_id = erased_addresses.workspace
-              AND s.kind = erased_addresses.kind) a(address, created_at)
-        WHERE a.address <> '' GROUP BY a.address) o
-    WHERE EXISTS (SELECT FROM crmapi.erasure j
+    RETURN QUERY WITH journal AS MATERIALIZED (
+        SELECT j.key, h.hash, max(j.erased_at) AS erased_at
+        FROM crmapi.erasure j CROSS JOIN unnest(j.hashes) h(hash)
         WHERE j.workspace_id = erased_addresses.origin
-          AND j.erased_at >= o.latest
-          AND crmapi.erased_hash(erased_addresses.workspace,
-                  erased_addresses.kind, o.address) = ANY (j.hashes));
+        GROUP BY j.key, h.hash
+    ), kept AS MATERIALIZED (
+        SELECT a.address, a.latest, k.key, crmapi.address_mac(
+            erased_addresses.kind, a.address, k.key) AS hash
+        FROM crmapi.addresses_kept(workspace, kind) a
+        CROSS JOIN (SELECT DISTINCT j.key FROM journal j) k
+    )
+    SELECT DISTINCT k.address FROM kept k
+    JOIN journal j ON j.key = k.key AND j.hash = k.hash
+    WHERE j.erased_at >= k.latest;
 END
 $$;

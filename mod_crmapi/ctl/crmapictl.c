@@ -81,8 +81,7 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
     [CTL_JSON] = {"json", NULL, "print JSON"},
     [CTL_HELP] = {"help", NULL, "print this help and exit"},
     [CTL_TIMEOUT] = {"timeout", "SECONDS",
-        "statement timeout; 0: none; default 60, and 0 for migrate, import,"
-        " export, workspace delete, dump and restore"},
+        "statement timeout; 0: none; default 60, and 0 for what may take long"},
     [CTL_VERSION] = {"version", NULL, "print the version and exit"},
     [CTL_WORKSPACE] = {"workspace", "W", "workspace: id or slug"},
     [CTL_NAME] = {"name", "N", "name, at most 1,000 characters"},
@@ -218,7 +217,7 @@ const ctl_command_t ctl_commands[] = {
     {"hold", NULL, NULL, 0, ALL | CTL_CHANGES, REASON,
      "hold the database: no step, webhook or mail is sent until release",
      ctl_hold},
-    {"release", NULL, NULL, 0, CTL_CHANGES, ALL | SKIP,
+    {"release", NULL, NULL, 0, CTL_CHANGES, ALL | SKIP | CTL_LONG,
      "end a hold of the database: what is due is sent", ctl_release},
     {"worker", "list", NULL, 0, 0, 0,
      "print the worker daemons and their last heartbeats",
@@ -247,7 +246,7 @@ const ctl_command_t ctl_commands[] = {
      "hold a workspace: no step, webhook or mail is sent until release; with"
      " --api off its API answers 503, too",
      ctl_workspace_hold},
-    {"workspace", "release", "W", 1, CTL_CHANGES, SKIP,
+    {"workspace", "release", "W", 1, CTL_CHANGES, SKIP | CTL_LONG,
      "end a hold of a workspace: what is due is sent",
      ctl_workspace_release},
     {"workspace", "delete", "W", 1, YES | CTL_CHANGES, CTL_LONG,
