@@ -305,8 +305,21 @@ CREATE FUNCTION crmapi.retention_bound(moment timestamptz, days integer)
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
     RETURN coalesce(moment, now()) - days * interval '1 day';
 
+-- Whether an answer in the conversation TALK of WORKSPACE waits to be sent, as long as
+-- it is held or the relay is down. Internal.
+CREATE FUNCTION crmapi.talk_waits(workspace uuid, talk uuid) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM crmapi.job j
+                   WHERE j.workspace_id = talk_waits.workspace
+                     AND j.lane <> 'webhook'
+                     AND crmapi.job_about(j.payload) = talk::text
+                     AND j.state IN ('ready', 'leased'));
+END
+$$;
+
 -- Delete the conversation TALK of WORKSPACE if nothing has happened in it since
--- BEFORE: its messages with their files, but no more than N, and itself, if that were
+-- BEFORE and no answer waits: its messages with their files, but no more than N, and itself, if that were
 -- all. Returns how many rows. Locks: conversation, skipping locked ones. Internal.
 CREATE FUNCTION crmapi.retention_talk(workspace uuid, talk uuid,
                                       before timestamptz, n integer)
@@ -320,6 +333,7 @@ BEGIN
       AND c.id = retention_talk.talk
       AND crmapi.conversation_last_activity(c.last_active_at, c.last_message_at,
           c.activated_at, c.created_at) < before
+      AND NOT crmapi.talk_waits(workspace, talk)
     FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 0;
@@ -458,7 +472,8 @@ BEGIN
         WHERE c.workspace_id = retention_count.workspace
           AND c.created_at < before AND crmapi.conversation_last_activity(
               c.last_active_at, c.last_message_at, c.activated_at,
-              c.created_at) < before),
+              c.created_at) < before
+          AND NOT crmapi.talk_waits(workspace, c.id)),
     said AS MATERIALIZED (
         SELECT m.id FROM talk t JOIN crmapi.message m
             ON m.workspace_id = retention_count.workspace

@@ -113,6 +113,29 @@ subtest "conversations, after their last activity, with all that is theirs" => s
         "all totals are");
 };
 
+subtest "a conversation with an answer that waits is still needed" => sub {
+    my ($talk) = $w->import_objects([{ object => "conversation", type => "email",
+        bot_id => $w->agent, email => "late\@x.example" }]);
+    $w->ctl("workspace", "hold", $w->id);
+    status_is($c->post("/api/v1/conversations/$talk/messages",
+        { content => "Soon" }), 201, "an answer of a workspace that is held");
+    my $age = sub { sql($database, "UPDATE crmapi.conversation SET created_at =
+        now() - interval '40 days', last_message_at = now() - interval '40 days',
+        last_active_at = NULL, activated_at = NULL WHERE id = '$talk'");
+        sql($database, "DELETE FROM crmapi.upkeep"); $worker->once };
+    $age->();
+    is(dry()->{conversation}, 0, "a dry run counts it not");
+    is(sql($database, "SELECT status FROM crmapi.message
+        WHERE conversation_id = '$talk'"), "queued", "it waits");
+    $w->ctl("workspace", "release", $w->id);
+    $worker->once;
+    is(sql($database, "SELECT status FROM crmapi.message
+        WHERE conversation_id = '$talk'"), "sent", "and is sent after the hold");
+    $age->();
+    is_deeply([grep { $_ eq $talk } @{left("conversation")}], [],
+        "then it is deleted");
+};
+
 subtest "another workspace with the same ids keeps its own" => sub {
     my $twin = workspace($httpd, twin => 0);
     my $id = talk(40, 40);
