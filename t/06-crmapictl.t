@@ -621,6 +621,26 @@ subtest "a full disk is not a success" => sub {
         is($code, 1, "$command: exit code");
         like($err, qr/\Acrmapictl: cannot write: [^\n]+\n\z/, "and why");
     }
+    # what cannot be shown again, and so would be of no use to anybody
+    my $rows = sub { sql($db, "SELECT string_agg(n::text, ' ' ORDER BY of) FROM (
+        SELECT 'audit' AS of, count(*) AS n FROM crmapi.audit
+        UNION ALL SELECT 'key', count(*) FROM crmapi.api_key
+        UNION ALL SELECT 'token', count(*) FROM crmapi.intake_key
+        UNION ALL SELECT 'webhook', count(*) FROM crmapi.webhook_endpoint
+        UNION ALL SELECT 'workspace', count(*) FROM crmapi.workspace) r") };
+    my $before = $rows->();
+    for my $command ("key create --workspace full-disk --name k --scopes read",
+            "intake create --workspace full-disk --name k", "webhook add"
+            . " --workspace full-disk --url https://x.example/ --events"
+            . " contact.created", "init --name Unseen --agent A",
+            "apply --workspace full-disk -") {
+        my ($code, $out, $err) = run_program(command => ["sh", "-c",
+            "exec $CrmTest::BUILD{CTL} $command >/dev/full"],
+            stdin => qq({"object": "intake_token", "name": "t"}),
+            env => { CRMAPI_DATABASE => postgres()->conninfo($db) });
+        is($code, 1, "$command: exit code");
+        is($rows->(), $before, "nothing was made");
+    }
 };
 
 subtest "names cannot play with the terminal" => sub {

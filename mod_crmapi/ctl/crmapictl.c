@@ -3,6 +3,8 @@
  * and what the commands share */
 #include "crmapictl.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -447,6 +449,9 @@ crm_error_t *ctl_end(ctl_t *ctl, crm_error_t *error)
 {
     if (--ctl->depth) {
         return error;
+    }
+    if (!error && fflush(stdout)) {     /* a key cannot be shown again */
+        error = ctl_fault(ctl, "cannot write: %s", strerror(errno));
     }
     if (error) {
         crm_db_exec(ctl->conn, "ROLLBACK", ctl->pool);

@@ -408,6 +408,7 @@ crm_error_t *ctl_apply(ctl_t *ctl)
 {
     ctl_apply_t apply = {.ctl = ctl};
     int dry = ctl->options[CTL_DRY_RUN] != NULL;
+    crm_error_t *error;
 
     if (ctl->options[CTL_PRINT_SCHEMA]) {
         ctl_apply_schema(ctl->pool);
@@ -417,8 +418,11 @@ crm_error_t *ctl_apply(ctl_t *ctl)
     CRM_ERR(ctl_document_read(&apply.items, ctl));
     apply.changes = apr_array_make(ctl->pool, 16, sizeof(ctl_change_t));
     CRM_ERR(ctl_begin(ctl));
-    CRM_ERR(end(&apply, apply_all(&apply), dry));
-    print_plan(&apply, dry);
+    error = apply_all(&apply);
+    if (!error) {
+        print_plan(&apply, dry);
+    }
+    CRM_ERR(end(&apply, error, dry));
     if (dry && apply.changes->nelts) {
         ctl->code = CODE_CHANGES;
     }

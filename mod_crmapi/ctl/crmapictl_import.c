@@ -568,7 +568,8 @@ static crm_error_t *locate(import_t *import, const stage_t *stage)
             return error;
         }
         if (error) {
-            rule = error->log;
+            rule = crm_error_is(error, "23505")
+                   ? "exists already, or occurs twice" : error->log;
             high = middle - 1;
         }
         else {
