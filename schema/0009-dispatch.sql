@@ -23,7 +23,7 @@ BEGIN
     IF pacing -> 'days' IS NULL THEN
         RETURN moment;
     END IF;
-    FOR day IN 0..7 LOOP
+    FOR day IN 0..14 LOOP       -- one of them may be left out in spring
         CONTINUE WHEN NOT pacing -> 'days'
             @> to_jsonb(extract(isodow FROM today + day)::integer);
         fits := greatest(moment, (today + day + (pacing ->> 'from')::interval)

@@ -453,6 +453,9 @@ subtest "pacing: windows and time zones" => sub {
             '${moment}Z') = '${fits}Z'}), "t",
             "$from to $to in $zone, at $moment: $fits");
     }
+    is(sql($database, q{SELECT crmapi.pacing_fit('{"time_zone": "Europe/Berlin",
+        "from": "02:00", "to": "03:00", "days": [7]}', '2026-03-23T00:00Z')
+        = '2026-04-05T00:00Z'}), "t", "the only hour of a week is left out");
 };
 
 subtest "a limit for each agent and day" => sub {
