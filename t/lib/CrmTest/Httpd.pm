@@ -353,7 +353,7 @@ sub stop {
     delete $running{$self + 0};
     delete $self->{prism};
     if ($self->{pid}) {
-        $self->{log}->may(qr/\bAH0004[5-7]: /) if busy() > 2;
+        $self->{log}->may(qr/\bAH0004[5-7]: /) if busy() > 1.5;
         my $settled = ($signal || "TERM") eq "TERM" && $self->settle;
         $signal ||= $settled || $ENV{CRM_VALGRIND} ? "TERM" : "WINCH";
         my ($status, $killed) = end_process($self->{pid}, $signal,
