@@ -55,9 +55,8 @@ static crm_address_kind_t kind_of(const char *host)
         return CRM_ADDRESS_PRIVATE;
     }
     if (getaddrinfo(host, NULL, &hints, &found)) {
-        /* no name is empty or has a colon */
-        return !*host || strchr(host, ':') ? CRM_ADDRESS_NEVER
-               : CRM_ADDRESS_PUBLIC;
+        return !*host || strpbrk(host, "[:") ? CRM_ADDRESS_NEVER
+               : CRM_ADDRESS_PUBLIC;    /* no name is empty, or has these */
     }
     kind = crm_address_kind(found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
@@ -68,6 +67,7 @@ crm_error_t *ctl_url_check(const char **private_p, ctl_t *ctl,
                            const char *url)
 {
     apr_uri_t parts;
+    const char *host;
     long port;
     char *end;
 
@@ -76,8 +76,12 @@ crm_error_t *ctl_url_check(const char **private_p, ctl_t *ctl,
         return ctl_fault(ctl, "nothing can be reached at %s",
                          ctl_clean(url, ctl->pool));
     }
-    if (!parts.hostname) {
-        return NULL;
+    host = parts.hostname;
+    if (host && !*host && *parts.hostinfo == '[') {
+        host = parts.hostinfo;  /* [] */
+    }
+    if (!host || !*host) {
+        return NULL;            /* the database says what a URL is */
     }
     port = strtol(parts.port_str ? parts.port_str : "", &end, 10);
     if (parts.port_str && *parts.port_str
@@ -85,12 +89,12 @@ crm_error_t *ctl_url_check(const char **private_p, ctl_t *ctl,
         return ctl_fault(ctl, "no port is %s",
                          ctl_clean(parts.port_str, ctl->pool));
     }
-    switch (kind_of(bare_host(parts.hostname, ctl->pool))) {
+    switch (kind_of(bare_host(host, ctl->pool))) {
     case CRM_ADDRESS_NEVER:
         return ctl_fault(ctl, "nothing can be reached at %s",
-                         ctl_clean(parts.hostname, ctl->pool));
+                         ctl_clean(host, ctl->pool));
     case CRM_ADDRESS_PRIVATE:
-        *private_p = ctl_clean(parts.hostname, ctl->pool);
+        *private_p = ctl_clean(host, ctl->pool);
         break;
     case CRM_ADDRESS_PUBLIC:
         break;
