@@ -445,9 +445,9 @@ BEGIN
 END
 $$;
 
--- The person whom CONTACT, an id, EMAIL or PHONE names (the others are null): its
--- addresses as email_key() and phone_key() have them, and all contacts that have, or
--- had, one of these. For the owner.
+-- The person whom CONTACT, an id, also of a contact that was merged, EMAIL or PHONE
+-- names (the others are null): its addresses as email_key() and phone_key() have
+-- them, and all contacts that have, or had, one of these. For the owner.
 CREATE FUNCTION crmapi.person(workspace uuid, contact uuid, email text,
         phone text, OUT contacts uuid[], OUT mails text[], OUT phones text[])
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -455,7 +455,11 @@ BEGIN
     SELECT p.* INTO contacts, mails, phones
     FROM crmapi.person_whole(workspace,
         ARRAY(SELECT c.id FROM crmapi.contact c
-              WHERE c.workspace_id = person.workspace AND c.id = person.contact),
+              WHERE c.workspace_id = person.workspace
+                AND c.id = coalesce((SELECT m.merged_into
+                    FROM crmapi.contact_merged m
+                    WHERE m.workspace_id = person.workspace
+                      AND m.id = person.contact), person.contact)),
         ARRAY(SELECT k FROM crmapi.email_key(email) k WHERE k <> ''),
         ARRAY(SELECT k FROM crmapi.phone_key(phone) k WHERE k <> '')) p;
 END
