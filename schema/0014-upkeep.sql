@@ -319,8 +319,9 @@ END
 $$;
 
 -- Delete the conversation TALK of WORKSPACE if nothing has happened in it since
--- BEFORE and no answer waits: its messages with their files, but no more than N, and itself, if that were
--- all. Returns how many rows. Locks: conversation, skipping locked ones. Internal.
+-- BEFORE and no answer waits: its messages with their files, but no more than N, and
+-- itself, if that were all. Returns how many rows. Locks: conversation, skipping
+-- locked ones. Internal.
 CREATE FUNCTION crmapi.retention_talk(workspace uuid, talk uuid,
                                       before timestamptz, n integer)
     RETURNS integer
