@@ -114,7 +114,9 @@ my %computed = (
             t.industry))" },
     conversation => {
         search => "crmapi.fold(concat(t.last_message, chr(31), t.email,
-            chr(31), t.phone_number, chr(31), t.human))" });
+            chr(31), t.phone_number, chr(31), t.human))
+            || CASE WHEN t.email ~ '[^ -~]|\"|[.]\$'
+               THEN chr(31) || crmapi.email_key(t.email) ELSE '' END" });
 
 # No row of workspace S has a computed column that is not what it should be.
 sub computed_right {
