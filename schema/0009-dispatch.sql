@@ -1237,23 +1237,33 @@ BEGIN
 END
 $$;
 
--- The same as step_failed() for good, because the relay has said that the
--- step's address does not exist: it is suppressed (contract 17.5). Locks:
--- enrollment, step, job. For the worker.
+-- Suppress ADDRESS, an e-mail address or a number, null: none, because a relay has
+-- refused it: it is "bounced" or "unsubscribed" (BECAUSE). Internal.
+CREATE FUNCTION crmapi.suppress_refused(workspace uuid, address text,
+                                        because text) RETURNS void
+    LANGUAGE plpgsql AS $$
+BEGIN
+    IF position('@' IN address) > 0 THEN
+        PERFORM crmapi.suppress(workspace, address, NULL, because);
+    ELSIF address <> '' THEN
+        PERFORM crmapi.suppress(workspace, NULL, address, because);
+    END IF;
+END
+$$;
+
+-- The same as step_failed() for good, because the relay has said that nothing can
+-- or may be sent to the step's address: it is suppressed (contract 17.5), BECAUSE
+-- it is "bounced" or "unsubscribed". Locks: enrollment, step, job. For the worker.
 CREATE FUNCTION crmapi.step_refused(workspace uuid, job bigint, owner text,
-        attempt integer, enrollment uuid, step uuid, reason text)
+        attempt integer, enrollment uuid, step uuid, reason text, because text)
     RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    address text;
 BEGIN
-    SELECT s.to_identifier INTO address FROM crmapi.enrollment_step s
+    PERFORM crmapi.suppress_refused(workspace, s.to_identifier, because)
+    FROM crmapi.enrollment_step s
     WHERE s.workspace_id = step_refused.workspace
-      AND s.id = step_refused.step AND s.channel = 'email';
-    IF address IS NOT NULL THEN
-        PERFORM crmapi.suppress(workspace, address, NULL, 'bounced');
-    END IF;
+      AND s.id = step_refused.step;
     PERFORM crmapi.step_failed(workspace, job, owner, attempt, enrollment,
                                step, reason, NULL);
 END
@@ -1925,24 +1935,22 @@ BEGIN
 END
 $$;
 
--- The same as answer_failed() for good, because the relay has said that the
--- answer's address does not exist: it is suppressed (contract 17.5), unless there
--- are copies: it may have said that of another one. Locks: enrollment, step, job,
+-- The same as answer_failed() for good, because the relay has said that nothing can
+-- or may be sent to the answer's address: it is suppressed (contract 17.5), BECAUSE it
+-- is "bounced" or "unsubscribed", unless there are copies: the relay may have said
+-- that of another one. Locks: enrollment, step, job,
 -- message. For the worker.
 CREATE FUNCTION crmapi.answer_refused(workspace uuid, job bigint, owner text,
-        attempt integer, conversation uuid, answer uuid, reason text)
+        attempt integer, conversation uuid, answer uuid, reason text,
+        because text)
     RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    address text;
 BEGIN
-    SELECT m.to_identifier INTO address FROM crmapi.message m
+    PERFORM crmapi.suppress_refused(workspace, m.to_identifier, because)
+    FROM crmapi.message m
     WHERE m.workspace_id = answer_refused.workspace
       AND m.id = answer_refused.answer AND NOT m.metadata ? 'cc';
-    IF address IS NOT NULL THEN
-        PERFORM crmapi.suppress(workspace, address, NULL, 'bounced');
-    END IF;
     PERFORM crmapi.answer_failed(workspace, job, owner, attempt, conversation,
                                  answer, reason, NULL);
 END

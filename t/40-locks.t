@@ -469,14 +469,14 @@ my %CALL = (
     answer_failed => ["answering", "SELECT crmapi.answer_failed($LEASE, '$ID',"
         . " '$ID', 'r', NULL)"],
     answer_refused => ["answering", "SELECT crmapi.answer_refused($LEASE, '$ID',"
-        . " '$ID', 'r')", { job => "ready job" }],
+        . " '$ID', 'r', 'bounced')", { job => "ready job" }],
     answer_names => ["answering", "SELECT crmapi.answer_names('W', '$ID', 'd')"],
     answer_returned => ["answering", "SELECT crmapi.answer_returned('W', '$ID',"
         . " 'a\@x.example', 'f', 'bounced')", { job => "ready job" }],
     step_failed => ["sending", "SELECT crmapi.step_failed($LEASE, '$ID', '$ID',"
         . " 'r', '1 min')"],
     step_refused => ["sending", "SELECT crmapi.step_refused($LEASE, '$ID', '$ID',"
-        . " 'r')"],
+        . " 'r', 'bounced')"],
     step_names => ["sending", "SELECT crmapi.step_names('W', '$ID', 'd')"],
     step_returned => ["returned", "SELECT crmapi.step_returned('W', '$ID', NULL,"
         . " 'r')", { job => "ready job" }],

@@ -389,6 +389,29 @@ subtest "17.1 who is dialled" => sub {
     is(steps(enrollment($w, $id)), "sms failed", "and it has failed");
 };
 
+subtest "17.5 a number that Twilio refuses is suppressed" => sub {
+    my $w = with_template([{ channel => "sms", sms_body => "Hi" }]);
+    my $twilio = CrmTest::Provider->new;
+
+    $worker->configure({ sms_relay => "twilio", twilio_account => "AC1",
+        twilio_token_file => $token,
+        twilio_url => "http://127.0.0.1:$twilio->{port}" });
+    $worker->expect_log(qr/CRM3122: .* not sent \(for good\).*, error 21/);
+    for my $case ([21211, "bounced"], [21610, "unsubscribed"], [21614, undef]) {
+        my ($error, $reason) = @$case;
+        my $id = start($w, contact => { phone_numbers => ["+4930$error"] });
+        $twilio->next_answers("400 {\"code\": $error, \"status\": 400}");
+        $worker->once;
+        is(steps(enrollment($w, $id)), "sms failed", "error $error");
+        is(sql($database, "SELECT max(reason) FROM crmapi.suppression WHERE"
+            . " address = '+4930$error' AND workspace_id = '" . $w->id . "'"),
+            $reason, "$error: " . ($reason // "it speaks of this channel"));
+    }
+    $twilio->stop;
+    $worker->configure({ sms_relay => "http", map { ("twilio_$_" => undef) }
+        qw(account token_file url) });
+};
+
 subtest "a provider that fails in every way" => sub {
     my $w = with_template([{ channel => "sms", sms_body => "Hi" }]);
     $worker->configure({ provider_timeout => valgrinded() ? "7s" : "700ms" });

@@ -220,6 +220,30 @@ START_TEST(each_behaviour_has_its_verdict)
 }
 END_TEST
 
+/* Errors of Twilio, and what the number is suppressed for (contract 17.5). */
+static const struct {
+    const char *answer;
+    const char *suppress;
+} refusals[] = {
+    {SAYS("400", "{\"code\":21211}"), "bounced"},
+    {SAYS("400", "{\"code\":21610}"), "unsubscribed"},
+    {SAYS("400", "{\"code\":21614}"), NULL},
+    {SAYS("400", "{\"code\":2161}"), NULL},
+    {SAYS("400", "{\"status\":21610}"), NULL},
+    {SAYS("400", "21610"), NULL},
+    {SAYS("429", "{\"code\":21610}"), NULL},
+    {SAYS("201", "{\"code\":21610}"), NULL},
+};
+
+START_TEST(a_refusal_may_speak_of_the_number)
+{
+    crmd_receipt_t receipt = hand_over(&crmd_relay_twilio, &sms,
+                                       refusals[_i].answer, FINISH);
+
+    ck_assert_pstr_eq(receipt.suppress, refusals[_i].suppress);
+}
+END_TEST
+
 START_TEST(retry_after_may_be_a_date)
 {
     char date[APR_RFC822_DATE_LEN];
@@ -510,6 +534,8 @@ int main(void)
 
     tcase_add_loop_test(verdicts, each_behaviour_has_its_verdict, 0,
                         COUNT(cases));
+    tcase_add_loop_test(verdicts, a_refusal_may_speak_of_the_number, 0,
+                        COUNT(refusals));
     tcase_add_test(rest, retry_after_may_be_a_date);
     tcase_add_test(rest, what_never_got_through_is_not_now);
     tcase_add_test(rest, what_the_provider_gets);

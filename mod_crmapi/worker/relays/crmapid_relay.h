@@ -68,8 +68,10 @@ typedef struct crmd_receipt_t {
     const char *provider_id;    /* the provider's id of the message, or NULL; of
                                    a mail with brackets if it is a whole
                                    Message-ID */
-    int no_address;             /* CRMD_REFUSED: the address does not exist
-                                   (contract 17.5) */
+    const char *suppress;       /* CRMD_REFUSED: the reason for which nothing is
+                                   sent to the address again: "bounced", it does
+                                   not exist (contract 17.5), or "unsubscribed";
+                                   NULL: the refusal does not speak of it */
     apr_interval_time_t retry_after; /* requested by the provider; 0: none */
 } crmd_receipt_t;
 

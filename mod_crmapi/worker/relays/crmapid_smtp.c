@@ -316,8 +316,9 @@ static void judge(crmd_receipt_t *receipt, const talk_t *talk, CURLcode code)
                           || is_login_refusal(talk, decision)
                           ? CRMD_NOT_NOW : CRMD_REFUSED,
                           refusal(talk, decision));
-        receipt->no_address = receipt->verdict == CRMD_REFUSED
-                              && has_no_address(talk, decision);
+        receipt->suppress = receipt->verdict == CRMD_REFUSED
+                            && has_no_address(talk, decision) ? "bounced"
+                            : NULL;
     }
     else {
         crmd_receipt_fill(receipt, talk->stage == STAGE_END ? CRMD_UNKNOWN

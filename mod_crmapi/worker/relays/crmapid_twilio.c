@@ -7,12 +7,23 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_buf.h"
 #include "crm_html.h"
 
 #include "crmapid_relay.h"
 
 #define ANSWER_MAX 65536
+
+/* Twilio's errors that speak of the number, and what it is suppressed for. Others,
+ * as 21614, "not a mobile number", speak of one channel. */
+static const struct {
+    const char *code;
+    const char *suppress;
+} number_errors[] = {
+    {"21211", "bounced"},       /* no valid number */
+    {"21610", "unsubscribed"},  /* it has sent STOP to Twilio */
+};
 
 /* Add NAME=TEXT to BUF (application/x-www-form-urlencoded). */
 static void add_field(crm_buf_t *buf, const char *name, const char *text)
@@ -101,6 +112,21 @@ static crmd_verdict_t verdict_of(int status)
     return status < 500 ? CRMD_REFUSED : CRMD_UNKNOWN;
 }
 
+/* Return the reason for which the number is suppressed that ANSWER, a refusal,
+ * speaks of, or NULL. */
+static const char *suppress_for(const crmd_http_answer_t *answer,
+                                apr_pool_t *pool)
+{
+    const char *code = crmd_answer_id(answer, "code", pool);
+
+    for (size_t i = 0; code && i < CRM_NELTS(number_errors); i++) {
+        if (!strcmp(code, number_errors[i].code)) {
+            return number_errors[i].suppress;
+        }
+    }
+    return NULL;
+}
+
 /* Fill RECEIPT from ANSWER. */
 static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
                   apr_pool_t *pool)
@@ -118,6 +144,9 @@ static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
     }
     crmd_receipt_fill(receipt, verdict_of(answer->status),
                       crmd_answer_reason("Twilio", answer, pool));
+    if (receipt->verdict == CRMD_REFUSED) {
+        receipt->suppress = suppress_for(answer, pool);
+    }
 }
 
 static void send_message(crmd_receipt_t *receipt,

@@ -45,7 +45,8 @@ static const crmd_source_t answers = {
     " coalesce($7::timestamptz, statement_timestamp()), $8::text)",
     .failed = "SELECT crmapi.answer_failed(" CRMD_LEASE ", $7::text,"
     " $8::interval)",
-    .refused = "SELECT crmapi.answer_refused(" CRMD_LEASE ", $7::text)",
+    .refused = "SELECT crmapi.answer_refused(" CRMD_LEASE ", $7::text,"
+               " $8::text)",
 };
 
 crm_error_t *crmd_answer_send(crmd_work_t *work)

@@ -356,7 +356,8 @@ static void send_message(sending_t *sending)
 }
 
 /* Run SQL, which records the result of SENDING and ends its job. Its COUNT
- * parameters are the lease, the group, the id, MORE and LAST. Retry while the database is unavailable, up to RECORD_TIME. */
+ * parameters are the lease, the group, the id, MORE and LAST. Retry while the
+ * database is unavailable, up to RECORD_TIME. */
 static crm_error_t *record(const sending_t *sending, const char *sql,
                            int count, const char *more, const char *last)
 {
@@ -420,10 +421,10 @@ static crm_error_t *record_failed(const sending_t *sending,
     crmd_logf(CRM_LOG_WARNING, "CRM3122: %s %s was not sent (%s), attempt"
               " %d: %s", sending->source->word, sending->id, wait ? "will be retried" : "for good",
               work->job->attempts, reason);
-    if (!wait && reason != unknown && sending->receipt.no_address) {
+    if (!wait && reason != unknown && sending->receipt.suppress) {
         return counted(
-            record(sending, sending->source->refused, 7, reason, NULL),
-            sending, result);
+            record(sending, sending->source->refused, 8, reason,
+                   sending->receipt.suppress), sending, result);
     }
     return counted(
         record(sending, sending->source->failed, 8, reason,

@@ -33,7 +33,8 @@ static const crmd_source_t steps = {
     " coalesce($7::timestamptz, statement_timestamp()), $8::text)",
     .failed = "SELECT crmapi.step_failed(" CRMD_LEASE ", $7::text,"
     " $8::interval)",
-    .refused = "SELECT crmapi.step_refused(" CRMD_LEASE ", $7::text)",
+    .refused = "SELECT crmapi.step_refused(" CRMD_LEASE ", $7::text,"
+               " $8::text)",
     .wait = "SELECT crmapi.step_wait(" CRMD_LEASE ", $7::timestamptz)",
 };
 

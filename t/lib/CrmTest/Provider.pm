@@ -40,8 +40,8 @@ sub new {
 
 sub url { "http://127.0.0.1:$_[0]{port}/messages" }
 
-# The next requests are answered in these WAYS: a status, "later" (429 with
-# Retry-After), "hang", "close", "endless", "garbage", "wait" (for release(),
+# The next requests are answered in these WAYS: a status, a status and a body,
+# "later" (429 with Retry-After), "hang", "close", "endless", "garbage", "wait" (for release(),
 # then 200); then as usual.
 sub next_answers {
     my ($self, @ways) = @_;
@@ -92,8 +92,10 @@ sub serve {
         1 while print $client "x" x 65536;
         return;
     }
-    my $status = $way eq "later" ? 429 : $way =~ /^[gw]/ ? 200 : $way;
-    my $answer = $way eq "garbage" ? "\x00\xff<html>{" : '{"id": "p-1"}';
+    my ($number, $given) = split / /, $way, 2;
+    my $status = $way eq "later" ? 429 : $way =~ /^[gw]/ ? 200 : $number;
+    my $answer = $way eq "garbage" ? "\x00\xff<html>{"
+        : $given // '{"id": "p-1"}';
     print $client "HTTP/1.1 $status X\r\nContent-Type: application/json\r\n"
         . ($way eq "later" ? "Retry-After: 120\r\n" : "")
         . ($way =~ /^3/ ? "Location: /elsewhere\r\n" : "")
