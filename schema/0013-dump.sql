@@ -995,6 +995,10 @@ DECLARE
     mails text[];
     phones text[];
 BEGIN
+    IF NOT EXISTS (SELECT FROM crmapi.erasure j
+                   WHERE j.workspace_id = erase_again.origin) THEN
+        RETURN 0;
+    END IF;
     mails := ARRAY(SELECT crmapi.erased_addresses(workspace, origin, 'email'));
     phones := ARRAY(SELECT crmapi.erased_addresses(workspace, origin, 'phone'));
     found := ARRAY(
