@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_journal.c: the journal of a daemon over days, restarts and failures (contract
- * 11.11, 14.4) */
+/* test_journal.c: the journal of a daemon over days, restarts and failures
+ * (contract 11.11, 14.4) */
 #include "crm_check.h"
 
 #include <dirent.h>

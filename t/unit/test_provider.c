@@ -9,6 +9,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_buf.h"
 #include "crmapid_curl.h"
 #include "crmapid_relay.h"
 
@@ -337,8 +338,11 @@ START_TEST(what_the_provider_gets)
     json_object_put(object);
     message.channel = VOICE_CHANNEL;
     message.objective = "a date";
+    message.from_name = "Eve";
     hand_over(&crmd_relay_http, &message, SAYS("200", ""), FINISH);
     object = sent_object();
+    /* the number is the site's, not hers */
+    ck_assert(!json_object_object_get_ex(object, "from_name", NULL));
     has(object, "from", "+4930222");
     has(object, "objective", "a date");
     has(object, "script", sms.text);
@@ -362,6 +366,12 @@ START_TEST(what_the_provider_gets)
     has(object, "return_token", message.token);
     has(object, "text", sms.text);
     has(object, "unsubscribe", "https://x.org/u");
+    json_object_put(object);
+    message.from = "eve@example.com";
+    hand_over(&crmd_relay_http, &message, SAYS("200", ""), FINISH);
+    object = sent_object();
+    has(object, "from", "eve@example.com");
+    has(object, "from_name", "Eve");
     json_object_put(object);
 }
 END_TEST
@@ -497,11 +507,16 @@ START_TEST(the_client_keeps_to_its_limits)
         "file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "",
         "http://", "smtp://127.0.0.1/"
     };
+    static const char *const proxies[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
     const char *headers[] = {"X: a\r\nY: b", NULL};
     crmd_http_request_t request = {.timeout = SERVER_LONG};
     crmd_http_answer_t answer;
     server_t server;
 
+    /* of the site's programs: through one, no address would be compared */
+    for (size_t i = 0; i < CRM_NELTS(proxies); i++) {
+        setenv(proxies[i], "http://127.0.0.1:1/", 1);
+    }
     for (size_t i = 0; i < CRM_NELTS(urls); i++) {
         request.url = urls[i];
         crmd_http_send(&answer, &request, crm_check_pool());
@@ -527,6 +542,31 @@ START_TEST(the_client_keeps_to_its_limits)
 }
 END_TEST
 
+/* A server that goes on with headers for ever. */
+START_TEST(headers_without_end)
+{
+    crmd_http_request_t request = {.timeout = SERVER_LONG, .max_answer = 7};
+    crmd_http_answer_t answer;
+    server_t server;
+    crm_buf_t head;
+
+    crm_buf_init(&head, 131072, crm_check_pool());
+    crm_buf_puts(&head, "HTTP/1.1 503 x\r\n");
+    for (int i = 0; i < 80; i++) {
+        crm_buf_printf(&head, "X: %01000d\r\n", i);
+    }
+    crm_buf_add(&head, "\r\n", 3);
+    script.answer = head.data;
+    server_start(&server, serve, &script);
+    request.url = apr_psprintf(crm_check_pool(), "http://127.0.0.1:%d/",
+                               server.port);
+    crmd_http_send(&answer, &request, crm_check_pool());
+    server_stop(&server);
+    ck_assert_ptr_nonnull(answer.error);
+    ck_assert_str_eq(answer.error, "the answer's headers are too long");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("provider");
@@ -544,6 +584,7 @@ int main(void)
     tcase_add_test(rest, so_many_at_once_and_no_more);
     tcase_add_test(rest, the_client_asks_before_it_connects);
     tcase_add_test(rest, the_client_keeps_to_its_limits);
+    tcase_add_test(rest, headers_without_end);
     suite_add_tcase(suite, verdicts);
     suite_add_tcase(suite, rest);
     return crm_check_main(suite);

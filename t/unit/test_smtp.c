@@ -252,6 +252,9 @@ static const struct {
     {"MAIL 451", {.mail = "451 later\r\n"}, CRMD_NOT_NOW, "451 " ENVELOPE},
     {"MAIL 550", {.mail = "550 not you\r\n"}, CRMD_REFUSED, "550 " ENVELOPE},
     {"MAIL 530", {.mail = "530 login\r\n"}, CRMD_NOT_NOW, "530 " ENVELOPE},
+    {"MAIL 534", {.mail = "534 weak\r\n"}, CRMD_NOT_NOW, "534 " ENVELOPE},
+    {"MAIL 535", {.mail = "535 wrong\r\n"}, CRMD_NOT_NOW, "535 " ENVELOPE},
+    {"MAIL 538", {.mail = "538 encrypt\r\n"}, CRMD_NOT_NOW, "538 " ENVELOPE},
     {"MAIL closes", {.mail = CLOSE}, CRMD_NOT_NOW, "at the envelope"},
     {"MAIL hangs", {.mail = HANG}, CRMD_NOT_NOW, "timed out"},
     /* The no that is heard last was to something else. */

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_lmtp.c: what a mail system says to the worker's LMTP socket, and what it
+ * is answered (RFC 2033, RFC 5321); no database */
+#include "crm_check.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "apr_strings.h"
+
+#include "crm_mail_deliver.h"
+#include "crmapid_conn.h"
+#include "crmapid_lmtp_io.h"
+#include "crmapid_lmtp_session.h"
+#include "crmapid_log.h"
+
+#define MAX_MESSAGE 1000
+#define ROOM (1 << 20)
+
+/* --- instead of the database (the linker's --wrap) --- */
+
+/* The compiler compares these with what they stand for. */
+__typeof__(crmd_conn_open) __wrap_crmd_conn_open;
+__typeof__(crm_mail_expect) __wrap_crm_mail_expect;
+__typeof__(crm_mail_deliver) __wrap_crm_mail_deliver;
+
+/* The mails that were handed over: "SENDER>RECIPIENT,RECIPIENT:TEXT|". */
+static const char *handed;
+
+/* How many times the database can be reached. */
+static int reachable;
+
+crm_error_t *__wrap_crmd_conn_open(crm_conn_t **conn_p,
+                                   const crmd_config_t *config,
+                                   apr_interval_time_t timeout,
+                                   apr_pool_t *conn_pool,
+                                   apr_pool_t *scratch_pool)
+{
+    (void)config;
+    (void)timeout;
+    *conn_p = apr_pcalloc(conn_pool, 1);
+    return reachable-- > 0 ? NULL
+           : crm_error_create(CRM_E_UNAVAILABLE, "away", scratch_pool);
+}
+
+/* Return what becomes of a mail to ADDRESS: its first letter says so. */
+static crm_mail_result_t result_of(const char *address)
+{
+    return *address == 'x' ? CRM_MAIL_UNKNOWN : *address == 'y'
+           ? CRM_MAIL_RETRY : *address == 'z' ? CRM_MAIL_REFUSED
+           : CRM_MAIL_STORED;
+}
+
+static void fill(crm_mail_outcome_t *outcome, const char *address)
+{
+    memset(outcome, 0, sizeof(*outcome));
+    outcome->recipient = address;
+    outcome->reason = "so that it has one";
+    outcome->again = *address == 'w';
+    outcome->result = result_of(address);
+}
+
+/* At RCPT, capitals are known, and their mail becomes what small letters say. */
+void __wrap_crm_mail_expect(crm_mail_outcome_t *outcome, crm_conn_t *conn,
+                            const char *address, const char *workspace,
+                            apr_pool_t *result_pool)
+{
+    (void)conn;
+    (void)workspace;
+    (void)result_pool;
+    fill(outcome, address);
+}
+
+void __wrap_crm_mail_deliver(apr_array_header_t **outcomes_p,
+                             crm_conn_t *conn, const char *bytes,
+                             apr_size_t len,
+                             const apr_array_header_t *recipients,
+                             const crm_mail_options_t *options,
+                             apr_pool_t *result_pool)
+{
+    apr_pool_t *pool = crm_check_pool();
+
+    (void)conn;
+    handed = apr_pstrcat(pool, handed, options->sender, ">", NULL);
+    *outcomes_p = apr_array_make(result_pool, 1, sizeof(crm_mail_outcome_t));
+    for (int i = 0; i < recipients->nelts; i++) {
+        const char *address = APR_ARRAY_IDX(recipients, i, const char *);
+        char small[] = {(char)(*address | 0x20), '\0'};
+
+        fill(apr_array_push(*outcomes_p), apr_pstrcat(
+                 result_pool, small, address + 1, NULL));
+        handed = apr_pstrcat(pool, handed, i ? "," : "", address, NULL);
+    }
+    handed = len < 100
+             ? apr_pstrcat(pool, handed, ":", apr_pstrmemdup(pool, bytes, len),
+                           "|", NULL)
+             : apr_psprintf(pool, "%s:%d bytes|", handed, (int)len);
+}
+
+/* --- a session --- */
+
+/* Return the replies in the LEN bytes at SAID: the code and the enhanced code of
+ * the last line of each, with blanks between them. */
+static const char *codes_of(const char *said, apr_size_t len)
+{
+    const char *codes = "";
+
+    while (len) {
+        const char *end = memchr(said, '\n', len);
+        int code = 0, used = 0;
+        char more[10] = "";
+
+        ck_assert(end && end - said > 4 && end[-1] == '\r');
+        sscanf(said, "%3d%n %9[0-9.]", &code, &used, more);
+        ck_assert_int_eq(used, 3);
+        if (said[3] == ' ') {
+            codes = apr_psprintf(crm_check_pool(), "%s%s%d%s%s", codes,
+                                 *codes ? " " : "", code, *more ? "/" : "",
+                                 more);
+        }
+        len -= (apr_size_t)(end + 1 - said);
+        said = end + 1;
+    }
+    return codes;
+}
+
+/* Let a client say the LEN bytes at TEXT, and then nothing: ENDS: it closes the
+ * connection. STOP: a descriptor that is readable when the daemon ends, or -1.
+ * Return what it is answered. */
+static const char *session(const char *text, apr_size_t len, int ends, int stop)
+{
+    static crmd_config_t config = {.lmtp_timeout = 50000,
+        .mail_max_message = MAX_MESSAGE, .database = ""};
+    char *said = apr_palloc(crm_check_pool(), ROOM);
+    apr_pool_t *pool, *conn_pool;
+    crm_conn_t *conn = NULL;
+    apr_size_t got = 0;
+    int pair[2], room = ROOM;
+    ssize_t n;
+
+    crmd_log_open("error", "text", "/dev/null", crm_check_pool());
+    handed = "";
+    apr_pool_create(&pool, crm_check_pool());
+    apr_pool_create(&conn_pool, pool);
+    ck_assert(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    for (int i = 0; i < 2; i++) {
+        ck_assert(!setsockopt(pair[i], SOL_SOCKET, SO_SNDBUF, &room,
+                              sizeof(room)));
+    }
+    ck_assert(!fcntl(pair[0], F_SETFL, O_NONBLOCK));
+    ck_assert(send(pair[1], text, len, 0) == (ssize_t)len);
+    if (ends) {
+        ck_assert(!shutdown(pair[1], SHUT_WR));
+    }
+    crmd_lmtp_serve(&conn, pair[0], stop, &config, conn_pool, pool);
+    close(pair[0]);
+    while ((n = recv(pair[1], said + got, ROOM - got, 0)) > 0) {
+        got += (apr_size_t)n;
+    }
+    close(pair[1]);
+    apr_pool_destroy(pool);
+    return codes_of(said, got);
+}
+
+#define HELLO "LHLO mx\r\n"
+#define MAIL HELLO "MAIL FROM:<a@b>\r\n"
+#define RCPT MAIL "RCPT TO:<c@d>\r\n"
+#define DATA RCPT "DATA\r\n"
+#define TO_DATA "220 250 250/2.1.0 250/2.1.5 354"
+#define TAKEN TO_DATA " 250/2.0.0"
+
+#define TEN "0123456789"
+#define HUNDRED TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
+#define LINES HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED \
+    HUNDRED                     /* 900 bytes */
+#define FIVE "a\r\nb\r\nc\r\nd\r\ne\r\n"
+#define TWENTY FIVE FIVE FIVE FIVE
+#define FIVE_500 " 500/5.5.1 500/5.5.1 500/5.5.1 500/5.5.1 500/5.5.1"
+#define TWENTY_500 FIVE_500 FIVE_500 FIVE_500 FIVE_500
+
+/* A line of 2,001 bytes; one of 2,047 is the longest. */
+#define LONG "NOOP " LINES LINES HUNDRED "012345678901234567890123456789" \
+    "012345678901234567890123456789012345678901234567890123456789" "012345"
+
+#define TEXT(text) text, sizeof(text) - 1
+
+static const struct {
+    const char *said;
+    apr_size_t len;
+    const char *answers;
+    const char *handed;         /* NULL: nothing */
+} cases[] = {
+    /* commands */
+    {TEXT("lhlo x\r\nNoOp\r\nvrfy a\r\nquit\r\nNOOP\r\n"),
+     "220 250 250/2.0.0 252/2.5.2 221/2.0.0", NULL},
+    {TEXT("LHLO x\nNOOP\n"), "220 250 250/2.0.0", NULL},
+    {TEXT("LHLO\r\nLHLO \r\nHELO x\r\nEHLO x\r\n"),
+     "220 501/5.5.4 501/5.5.4 500/5.5.1 500/5.5.1", NULL},
+    {TEXT("MAIL FROM:<a@b>\r\n"), "220 503/5.5.1", NULL},
+    {TEXT(MAIL "MAIL FROM:<a@b>\r\n"), "220 250 250/2.1.0 503/5.5.1", NULL},
+    {TEXT(HELLO "RCPT TO:<c@d>\r\nDATA\r\n"), "220 250 503/5.5.1 503/5.5.1",
+     NULL},
+    {TEXT(MAIL "DATA\r\n"), "220 250 250/2.1.0 503/5.5.1", NULL},
+    {TEXT(RCPT "DATA x\r\n"), "220 250 250/2.1.0 250/2.1.5 501/5.5.4", NULL},
+    {TEXT(RCPT "RSET\r\nRCPT TO:<c@d>\r\n"),
+     "220 250 250/2.1.0 250/2.1.5 250/2.0.0 503/5.5.1", NULL},
+    {TEXT(RCPT HELLO "RCPT TO:<c@d>\r\n"),
+     "220 250 250/2.1.0 250/2.1.5 250 503/5.5.1", NULL},
+    /* a session of nothing but faults ends */
+    {TEXT(TWENTY "NOOP\r\n"), "220" TWENTY_500 " 421/4.7.0", NULL},
+    {TEXT("NOOP\r\n" FIVE FIVE FIVE "b\r\nb\r\nb\r\nb\r\nNOOP\r\n"),
+     "220 250/2.0.0" FIVE_500 FIVE_500 FIVE_500
+     " 500/5.5.1 500/5.5.1 500/5.5.1 500/5.5.1 250/2.0.0", NULL},
+    /* lines */
+    {TEXT(LONG "0123456789012345678901234567890123456789012345\nNOOP\r\n"),
+     "220 250/2.0.0 250/2.0.0", NULL},
+    {TEXT(LONG "01234567890123456789012345678901234567890123456\nNOOP\r\n"),
+     "220 500/5.5.2 250/2.0.0", NULL},
+    {TEXT("NO\0OP\r\nNOOP\0\r\nNOOP\r\n"),
+     "220 500/5.5.2 500/5.5.2 250/2.0.0", NULL},
+    /* paths */
+    {TEXT(HELLO "MAIL FROM:a@b\r\nMAIL FROM <a@b>\r\nMAIL FROM:<a@b\r\n"
+          "MAIL FROM:<a@b>x\r\nMAIL TO:<a@b>\r\nMAIL FROM:<\xff@b>\r\nMAIL\r\n"),
+     "220 250 501/5.5.4 501/5.5.4 501/5.5.4 501/5.5.4 501/5.5.4 501/5.5.4"
+     " 501/5.5.4", NULL},
+    {TEXT(MAIL "RCPT TO:<>\r\nRCPT TO:c@d\r\nRCPT TO:<\xc3@d>\r\n"
+          "RCPT TO:<c@d> NOTIFY=NEVER\r\nRCPT TO:<c@d> \r\n"),
+     "220 250 250/2.1.0 501/5.5.4 501/5.5.4 501/5.5.4 555/5.5.4 250/2.1.5",
+     NULL},
+    {TEXT(HELLO "mail from: <a@b>\r\nrcpt to: <c@d>\r\ndata\r\nx\r\n.\r\n"),
+     TAKEN, "a@b>c@d:x\r\n|"},
+    {TEXT(HELLO "MAIL FROM:<>\r\nRCPT TO:<@a,@b:c@d>\r\nDATA\r\n.\r\n"),
+     TAKEN, ">c@d:|"},
+    {TEXT(HELLO "MAIL FROM:<@a>\r\nRCPT TO:<\"c>:\"@d>\r\nDATA\r\n.\r\n"),
+     TAKEN, "@a>\"c>:\"@d:|"},
+    {TEXT(HELLO "MAIL FROM:<@a> BODY=7BIT SIZE=1:>\r\n"), "220 250 250/2.1.0",
+     NULL},
+    {TEXT(HELLO "MAIL FROM:<\xc3\xa9@b> SMTPUTF8 BODY=8BITMIME\r\n"),
+     "220 250 250/2.1.0", NULL},
+    /* parameters */
+    {TEXT(HELLO "MAIL FROM:<a@b> SIZE=\r\nMAIL FROM:<a@b> SIZE=x\r\n"
+          "MAIL FROM:<a@b> SIZE=-1\r\nMAIL FROM:<a@b> BODY=BINARYMIME\r\n"
+          "MAIL FROM:<a@b> RET=HDRS\r\nMAIL FROM:<a@b> SIZE=1001\r\n"
+          "MAIL FROM:<a@b> SIZE=99999999999999999999\r\n"
+          "MAIL FROM:<a@b> SIZE=1000\r\n"),
+     "220 250 501/5.5.4 501/5.5.4 501/5.5.4 555/5.5.4 555/5.5.4 552/5.3.4"
+     " 552/5.3.4 250/2.1.0", NULL},
+    /* what becomes of a mail is said for each of its recipients */
+    {TEXT(MAIL "RCPT TO:<x@d>\r\nRCPT TO:<y@d>\r\nDATA\r\n"),
+     "220 250 250/2.1.0 550/5.1.1 451/4.3.0 503/5.5.1", NULL},
+    {TEXT(MAIL "RCPT TO:<W@d>\r\nRCPT TO:<X@d>\r\nRCPT TO:<Y@d>\r\n"
+          "RCPT TO:<Z@d>\r\nRCPT TO:<c@d>\r\nDATA\r\nx\r\n.\r\n"
+          "MAIL FROM:<e@b>\r\n"),
+     "220 250 250/2.1.0 250/2.1.5 250/2.1.5 250/2.1.5 250/2.1.5 250/2.1.5 354"
+     " 250/2.0.0 550/5.1.1 451/4.3.0 554/5.6.0 250/2.0.0 250/2.1.0",
+     "a@b>W@d,X@d,Y@d,Z@d,c@d:x\r\n|"},
+    /* the end of a mail */
+    {TEXT(DATA ".\r\n"), TAKEN, "a@b>c@d:|"},
+    {TEXT(DATA "a\n.\nb\r.\r\nc\r\n..\r\n.d\r\n.\rx\r\r\n.\r\n"), TAKEN,
+     "a@b>c@d:a\n.\nb\r.\r\nc\r\n.\r\nd\r\n\rx\r\r\n|"},
+    {TEXT(DATA "a\r\n.\r\r\n.\r\n"), TAKEN, "a@b>c@d:a\r\n\r\r\n|"},
+    {TEXT(DATA "a\r\n.\n.\r\nb\r\n.\r\n"), TAKEN,
+     "a@b>c@d:a\r\n\n.\r\nb\r\n|"},
+    {TEXT(DATA "a\0b\r\n.\r\n"), TAKEN, "a@b>c@d:a|"},
+    {TEXT(DATA "half a mail\r\n."), TO_DATA, NULL},
+    {TEXT(DATA "half a mail\r\n.\r"), TO_DATA, NULL},
+    /* its size: 1,000 bytes are taken, one more is not */
+    {TEXT(DATA LINES TEN TEN TEN TEN TEN TEN TEN TEN TEN "01234567\r\n.\r\n"),
+     TAKEN, "a@b>c@d:1000 bytes|"},
+    {TEXT(MAIL "RCPT TO:<c@d>\r\nRCPT TO:<e@d>\r\nDATA\r\n" LINES TEN TEN TEN
+          TEN TEN TEN TEN TEN TEN "012345678\r\n.\r\nMAIL FROM:<a@b>\r\n"),
+     "220 250 250/2.1.0 250/2.1.5 250/2.1.5 354 552/5.3.4 552/5.3.4 250/2.1.0",
+     NULL},
+    {TEXT(DATA LINES LINES "\r\n.\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n"
+          "x\r\n.\r\n"), TO_DATA " 552/5.3.4 250/2.1.0 250/2.1.5 354 250/2.0.0",
+     "a@b>c@d:x\r\n|"},
+};
+
+START_TEST(a_session)
+{
+    const char *answers;
+
+    reachable = 1000;
+    answers = session(cases[_i].said, cases[_i].len, 1, -1);
+    ck_assert_str_eq(answers, cases[_i].answers);
+    ck_assert_str_eq(handed, cases[_i].handed ? cases[_i].handed : "");
+}
+END_TEST
+
+/* 100 recipients of a mail; the others come with another one (RFC 5321,
+ * 4.5.3.1.10). */
+START_TEST(many_recipients)
+{
+    const char *text = MAIL, *answers = "220 250 250/2.1.0";
+
+    reachable = 1000;
+    for (int i = 0; i <= CRM_MAIL_LIST_MAX; i++) {
+        text = apr_psprintf(crm_check_pool(), "%sRCPT TO:<c%d@d>\r\n", text, i);
+        answers = apr_pstrcat(crm_check_pool(), answers, i < CRM_MAIL_LIST_MAX
+                              ? " 250/2.1.5" : " 452/4.5.3", NULL);
+    }
+    ck_assert_str_eq(session(text, strlen(text), 1, -1), answers);
+}
+END_TEST
+
+/* Nothing is refused for good while the database is away. */
+START_TEST(the_database_is_away)
+{
+    reachable = 0;
+    ck_assert_str_eq(session(TEXT(RCPT), 1, -1),
+                     "220 250 250/2.1.0 451/4.3.0");
+    reachable = 2;
+    ck_assert_str_eq(session(TEXT(MAIL "RCPT TO:<c@d>\r\nRCPT TO:<e@d>\r\n"
+                                  "DATA\r\nx\r\n.\r\nNOOP\r\n"), 1, -1),
+                     "220 250 250/2.1.0 250/2.1.5 250/2.1.5 354 451/4.3.0"
+                     " 451/4.3.0 250/2.0.0");
+    ck_assert_str_eq(handed, "");
+}
+END_TEST
+
+/* A client that is silent must leave, wherever it is; when the daemon ends, one
+ * that has begun a mail may finish it. */
+START_TEST(silence_and_the_end)
+{
+    int stop[2];
+
+    reachable = 1000;
+    ck_assert_str_eq(session(TEXT(HELLO), 0, -1), "220 250 421/4.4.2");
+    ck_assert_str_eq(session(TEXT(DATA "x"), 0, -1), TO_DATA " 421/4.4.2");
+    ck_assert(!pipe(stop));
+    close(stop[1]);
+    ck_assert_str_eq(session(TEXT(""), 0, stop[0]), "220 421/4.3.2");
+    ck_assert_str_eq(session(TEXT(HELLO "NOOP\r\n"), 0, stop[0]),
+                     "220 421/4.3.2");
+    close(stop[0]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lmtp");
+    TCase *tcase = tcase_create("lmtp");
+
+    tcase_add_loop_test(tcase, a_session, 0, COUNT(cases));
+    tcase_add_test(tcase, many_recipients);
+    tcase_add_test(tcase, the_database_is_away);
+    tcase_add_test(tcase, silence_and_the_end);
+    suite_add_tcase(suite, tcase);
+    return crm_check_main(suite);
+}
