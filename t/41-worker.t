@@ -234,12 +234,23 @@ subtest "the daemon: claims at once, says that it lives, ends in order" =>
 subtest "-D, pid_file, log_file, HUP" => sub {
     my $worker = worker(database => $database, no_start => 1);
     my ($log, $pid_file) = map { $worker->dir . "/$_" } qw(my.log my.pid);
-    $worker->configure({ log_file => $log, pid_file => $pid_file });
+    $worker->configure({ log_file => $log, pid_file => $pid_file,
+        lmtp_socket => $worker->dir . "/lmtp",
+        status_listen => $worker->dir . "/status" });
     my ($code, $out, $err) = $worker->run("-D");
     is($code, 0, "-D returns when it works") or diag($err);
     my ($pid) = read_file($pid_file) =~ /^(\d+)$/;
     ok($pid && kill(0, $pid), "the process of pid_file is there") or return;
     like(read_file($log), qr/CRM3001/, "and has said so");
+    my $file = sub { readlink("/proc/$pid/fd/$_[0]") // "" };
+    is_deeply([map { $file->($_) } 0 .. 2], [("/dev/null") x 3],
+        "it keeps nothing of who started it open");
+    is((split / /, read_file("/proc/$pid/stat") =~ s/.*\) //sr)[3], $pid,
+        "and is in a session of its own: a terminal that goes does not end it");
+    # but for connections to the database, which threads open when they need one
+    my $open = sub { return scalar grep { $file->(m{([^/]+)$}) !~ /^socket:/ }
+        glob "/proc/$pid/fd/*" };
+    my $files = $open->();
     rename $log, "$log.1";
     $worker->configure({ threads => "nine" });
     kill HUP => $pid;
@@ -250,9 +261,19 @@ subtest "-D, pid_file, log_file, HUP" => sub {
     kill HUP => $pid;
     ok(wait_for(sub { read_file($log, "") =~ /CRM3001.*with 9 .* 4 for/ }),
         "HUP with a good one: new threads, a new log");
-    kill TERM => $pid;
+    for my $count (2, 3) {
+        kill HUP => $pid;
+        ok(wait_for(sub { (() = read_file($log) =~ /CRM3001/g) == $count }),
+            "HUP again");
+    }
+    ok(wait_for(sub { $open->() <= $files }, 10),
+        "a reload leaves no file, pipe or timer open")
+        or diag(join "\n", map { $file->(m{([^/]+)$}) } glob "/proc/$pid/fd/*");
+    kill INT => $pid;
     ok(wait_for(sub { !kill(0, $pid) || read_file("/proc/$pid/status", "")
-        =~ /State:\s+Z/ }, 20), "TERM ends it");
+        =~ /State:\s+Z/ }, 20), "INT ends it, as TERM does");
+    like(read_file($log), qr/CRM3009/, "in order");
+    ok(!-e $worker->dir . "/$_", "no socket is left: $_") for qw(lmtp status);
     ok(!-e $pid_file, "pid_file is gone");
     $worker->configure({ database => "host=/nowhere dbname=x" });
 };

@@ -63,11 +63,11 @@ sub space {
 my $mails = 0;
 # A mail to ADDRESS: the exit code of crmapictl deliver.
 sub deliver {
-    my ($address) = @_;
+    my ($address, @others) = @_;
     $mails++;
     my ($code, $out, $err) = crmapictl($database, { stdin => "From: ada\@x.org\n"
         . "To: $address\nMessage-ID: <m$mails-$$\@x.org>\n\nHello\n" }, "deliver",
-        "--recipient", $address);
+        map { ("--recipient", $_) } $address, @others);
     return $code;
 }
 
@@ -308,6 +308,9 @@ subtest "an ambiguous address defers mail" => sub {
     $httpd->expect_log(qr/CRM4103/);
     $worker->expect_log(qr/CRM3052: .*$w->{mail}.*more than one agent/);
     is(deliver($w->{mail}), 75, "crmapictl deliver: EX_TEMPFAIL");
+    is(deliver(@$_), 75, "also beside one that nobody has: it comes again")
+        for [$w->{mail}, "nobody\@crm.example"], ["nobody\@crm.example",
+            $w->{mail}], [$other->{mail}, $w->{mail}];
     is(rcpt($w->{mail}, "nobody\@crm.example"), "451 550",
         "LMTP: 451; nobody's is 550");
     is(twilio($w->{phone}), 404, "an SMS");
