@@ -253,6 +253,10 @@ subtest "21.3 fields" => sub {
         { field => "fields[2]", message => "is not a field of Contact" }],
         "others");
     refused("validation_error", "contacts_list", { fields => "tags" });
+    is(scalar @{done("contacts_list", { search => "ada", fields =>
+        [("tags") x 100] })}, 1, "100 names");
+    is(refused("validation_error", "contacts_list", { fields =>
+        [("tags") x 101] })->{details}[0]{field}, "fields", "101 names");
     my ($said, $r) = $mcp->tool("contacts_create", { bot_id => $agent,
         fields => ["id"] });
     is($said->{error}{details}[0]{field}, "fields", "not of a write");

@@ -61,8 +61,8 @@ static const part_t timeline_parts[] = {
      "[\"type\",\"active\",\"human_takeover\",\"last_message\","
      "\"last_message_at\",\"created_at\"]", 0},
     {"activities", "listContactActivities", "\"order\":\"desc\"",
-     "[\"activity_type\",\"title\",\"description\",\"completed\","
-     "\"due_date\",\"created_at\"]", 0},
+     "[\"activity_type\",\"title\",\"description\",\"due_date\","
+     "\"completed_at\",\"created_at\"]", 0},
     {NULL, NULL, NULL, NULL, 0}
 };
 
@@ -364,22 +364,37 @@ static crm_error_t *serve_find(crm_call_t *call, const mcp_tool_t *tool,
 
 /* ---- the tools ----------------------------------------------------------- */
 
+/* Return whether there is OF, a tool (NULL: none), and its rows show FIELDS (NULL:
+ * all). */
+static int shows(const mcp_tool_t *of, const char *fields, apr_pool_t *pool)
+{
+    const crm_endpoint_t *endpoint = of ? of->route->data : NULL;
+    crm_error_t *error = NULL;
+
+    if (of && fields) {
+        mcp_fields_check(&error, slice_of(fields), endpoint->resource, pool);
+    }
+    return of && !error;
+}
+
 /* Add ONE to TOOLS. */
 static crm_error_t *add_tool(apr_array_header_t *tools, const combined_t *one,
                              apr_pool_t *pool)
 {
     const mcp_tool_t *of = tool_of(tools, one->operation ? one->operation
                                    : one->parts[0].operation);
-    const crm_route_t *route = of ? of->route : NULL;
-    mcp_tool_t *tool = apr_array_push(tools);
+    const crm_route_t *route = shows(of, one->fields, pool) ? of->route : NULL;
+    mcp_tool_t *tool;
 
     for (const part_t *part = one->parts; part && part->member; part++) {
-        route = tool_of(tools, part->operation) ? route : NULL;
+        route = shows(tool_of(tools, part->operation), part->fields, pool)
+                ? route : NULL;
     }
     if (!route) {
         return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1008: the tool %s lacks"
-                              " an operation", one->name);
+                              " an operation or a field", one->name);
     }
+    tool = apr_array_push(tools);
     memset(tool, 0, sizeof(*tool));
     tool->name = one->name;
     tool->route = route;
