@@ -105,6 +105,25 @@ BEGIN
 END
 $$;
 
+-- Whether OBJECT has at most 64 KiB (contract 6.3). The text of jsonb has a blank
+-- behind each comma and colon, which bodies are measured without.
+CREATE FUNCTION crmapi.json_fits(object jsonb) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+    size bigint := octet_length(object::text);
+BEGIN
+    IF size > 65536 THEN
+        size := size - (SELECT sum(CASE jsonb_typeof(p.part)
+            WHEN 'array' THEN greatest(jsonb_array_length(p.part) - 1, 0)
+            WHEN 'object' THEN greatest(2 * (
+                SELECT count(*) FROM jsonb_object_keys(p.part)) - 1, 0)
+            ELSE 0 END)
+            FROM jsonb_path_query(object, 'strict $.**') p(part));
+    END IF;
+    RETURN size <= 65536;
+END
+$$;
+
 -- Unicode lower case in Normalization Form C, whatever the database's locale
 -- (contract 7.8). The two forms of small sigma, U+03C2 and U+03C3, are equal. Most
 -- texts are ASCII: as many bytes as characters.

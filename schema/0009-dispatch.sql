@@ -471,7 +471,7 @@ CREATE FUNCTION crmapi.contact_excess(emails jsonb, phones jsonb, tags text[],
     RETURN CASE WHEN jsonb_array_length(emails) > 50 THEN 'emails'
         WHEN jsonb_array_length(phones) > 50 THEN 'phone_numbers'
         WHEN cardinality(tags) > 100 THEN 'tags'
-        WHEN octet_length(fields::text) > 65536 THEN 'custom_fields' END;
+        WHEN NOT crmapi.json_fits(fields) THEN 'custom_fields' END;
 
 -- Merge the contact SOURCE of a workspace into TARGET: what refers to SOURCE refers
 -- to TARGET, lists are united, what TARGET lacks is filled, and SOURCE is gone.

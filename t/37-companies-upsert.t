@@ -9,6 +9,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
+use JSON::PP ();
 
 my $database = database();
 my $httpd = httpd(database => $database,
@@ -225,6 +226,18 @@ for my $path (sort keys %table) {
             $before->{custom_fields}, "{} is no change");
         error_is($merge->({ "k" => "x" x 65_530 }), 422, "validation_error",
             "6.3 64 KiB after the merge", ["custom_fields"]);
+        # more with a blank behind each comma and colon
+        my %many = (none => [], nothing => {}, list => [1 .. 5],
+            map { ("k$_", { n => [$_ + 0, {}] }) } 1 .. 5);
+        my $left = 65_536 - length JSON::PP->new->encode({ %many, pad => "" });
+        my $full = made($w, $path, custom_fields => { %many,
+            pad => "x" x ($left - 9) });
+        $at = "/api/v1/$path/$full->{id}";
+        status_is($merge->({}), 200, "6.2 what it shows is never too much");
+        status_is($merge->({ pad => "x" x $left }), 200, "6.3 exactly 64 KiB");
+        error_is($merge->({ pad => "x" x ($left + 1) }), 422,
+            "validation_error", "6.3 and one more", ["custom_fields"]);
+        $at = "/api/v1/$path/$row->{id}";
         my $etag = $w->client->get($at)->header("ETag");
         status_is($w->client->patch($at, { custom_fields => { e => 1 } },
             headers => { "Content-Type" => $MERGE, "If-Match" => $etag }), 200,

@@ -268,20 +268,32 @@ subtest "20.5 what is refused changes nothing" => sub {
         phone_numbers => sub { "+4930" . (100000 + $_[0]) },
         tags => sub { "t$_[0]" });
     for my $list (sort keys %much) {
-        my $n = $list eq "tags" ? 60 : 30;
-        my @two = map { my $from = $_ * $n; made($w, $list =>
-            [map { $much{$list}->($_) } $from .. $from + $n - 1])->{id} } 0, 1;
+        my $most = $list eq "tags" ? 100 : 50;
+        my $some = sub { my @numbers = @_;
+            return made($w, $list => [map { $much{$list}->($_) } @numbers])
+                ->{id} };
+        my @two = ($some->(1 .. $most - 9), $some->(200 .. 209));
         error_is(merge($w, @two), 422, "validation_error",
-            "6.3 both have too many $list", ["from"]);
+            "6.3 both have one too many of $list", ["from"]);
         is($c->get("/api/v1/contacts/$_")->status, 200, "both stay") for @two;
+        status_is(merge($w, $two[0], $some->(1, 300 .. 308)), 200,
+            "6.3 $most $list: what both have counts once");
     }
-    my @large = map { made($w, custom_fields => { $_ => "x" x 40000 })->{id} }
-        "a", "b";
-    error_is(merge($w, @large), 422, "validation_error",
-        "6.3 custom_fields that would be too large", ["from"]);
+    # with a blank behind each comma and colon it is more
+    my %many = map { ("k$_", { n => [$_ + 0, 1] }) } 1 .. 9;
+    my $left = 65_536 - length $json->encode({ %many, pad => "" });
+    for my $size ($left + 1, $left) {
+        my @large = map { made($w, custom_fields => $_)->{id} } \%many,
+            { pad => "x" x $size };
+        my $r = merge($w, @large);
+        status_is($r, 200, "6.3 custom_fields of exactly 64 KiB"), last
+            if $size == $left;
+        error_is($r, 422, "validation_error",
+            "6.3 custom_fields that would be too large", ["from"]);
+    }
     record_is($c->get("/api/v1/contacts/$_->{id}"), $_, "as it was")
         for $into, $from;
-    is(count_rows($w, "contact_merged"), 0, "nothing is noted");
+    is(count_rows($w, "contact_merged"), 4, "only what was merged is noted");
 };
 
 subtest "13.1 with an Idempotency-Key" => sub {

@@ -285,10 +285,6 @@ static void begin_set(set_list_t *list, const char *column)
     crm_sql_adds(list->sql, list->count++ ? ", " : "", column, " = ", NULL);
 }
 
-/* The largest object that a merge may make, as contract 6.3 limits those of a
- * body: a merge is done in the statement, so that it loses no other change. */
-#define OBJECT_MAX "65536"
-
 /* Return whether CALL merges BIND, the value of FIELD, into what the row has. A null
  * clears it (RFC 7396). */
 static int is_merged(const crm_call_t *call, const crm_field_t *field,
@@ -312,8 +308,9 @@ static void add_value(crm_sql_t *sql, const crm_call_t *call,
     }
 }
 
-/* Add to SQL the conditions that merged objects are not too large, and add to
- * CHECKS the checks that report it if they are. */
+/* Add to SQL the conditions that merged objects are not too large (contract 6.3), and
+ * add to CHECKS the checks that report it if they are. A merge is done in the
+ * statement, so that it loses no other change. */
 static void add_sizes(crm_sql_t *sql, apr_array_header_t *checks,
                       crm_call_t *call, const crm_values_t *values)
 {
@@ -327,14 +324,14 @@ static void add_sizes(crm_sql_t *sql, apr_array_header_t *checks,
             || !is_merged(call, field, values->binds[i])) {
             continue;
         }
-        crm_sql_add(sql, " AND octet_length((");
+        crm_sql_add(sql, " AND crmapi.json_fits(");
         add_value(sql, call, field, values->binds[i]);
-        crm_sql_add(sql, ")::text) <= " OBJECT_MAX);
+        crm_sql_add(sql, ")");
         check = apr_array_push(checks);
         crm_check_path_row(check, call, resource);
-        check->more_sql = apr_pstrcat(call->pool, " AND octet_length("
+        check->more_sql = apr_pstrcat(call->pool, " AND crmapi.json_fits("
                                       "crmapi.json_merge(r.", field->name,
-                                      ", ?)::text) <= " OBJECT_MAX ")", NULL);
+                                      ", ?)))", NULL);
         check->more_bind = values->binds[i];
         check->more_cast = field->type->cast;
         check->field = field->name;

@@ -115,7 +115,7 @@ function (who, names) AS (VALUES
         ' enrollment_is_live event_bound event_id event_ticket event_time fold'
         ' job_about list_join list_primary list_text now_ms pacing_fit phone_ascii'
         ' phone_e164 phone_key phone_keys phone_plain phone_read punycode tag_keys'
-        ' field_keys member_keys address_keys contact_keys json_merge'
+        ' field_keys member_keys address_keys contact_keys json_merge json_fits'
         -- on rows: 0001-events.sql makes them
         ' activity_fields company_fields contact_fields contact_merged_fields'
         ' conversation_fields'
