@@ -238,6 +238,8 @@ subtest "a batch: what is wrong with one is its own affair" => sub {
         "no events, nothing done");
     error_is(bring($w, [map { event($w) } 1 .. 501]), 422, "validation_error",
         "501 events");
+    is(scalar @{bring($w, [("text") x 500])->data->{errors}}, 500,
+        "500 are looked at");
 };
 
 subtest "conversations: which one" => sub {
@@ -265,6 +267,10 @@ subtest "conversations: which one" => sub {
     $c->patch("/api/v1/conversations/$second", { archived => true });
     isnt(taken($w, event($w, %from))->{conversation_id}, $second,
         "an archived one is not open");
+    taken($w, event($w, %from, conversation => { id => $second }));
+    is_deeply([@{conversation($w, $second)}{qw(archived archived_at)}],
+        [false, undef], "9.7 but it is no more archived when somebody writes");
+    $c->patch("/api/v1/conversations/$second", { active => false });
     $c->delete("/api/v1/conversations/$thread");
     isnt(taken($w, event($w, %from, conversation => { external_id => "t-1" }))
         ->{conversation_id}, $thread, "a deleted one is not there");
@@ -274,6 +280,49 @@ subtest "conversations: which one" => sub {
     my $agent = ($w->import_objects([{ object => "agent", name => "B" }]))[0];
     isnt(taken($w, event($w, %from, bot_id => $agent))->{conversation_id},
         $second, "another agent has its own");
+};
+
+# What a conversation may be that a person's or a visitor's events go past.
+my %PASSED = (over => "active = false", archived => "archived = true",
+    deleted => "deleted = true, deleted_at = now()",
+    "one that its source names" => "thread = 'named'");
+my %PASSED_BY_PERSONS = (%PASSED, "a teammate's" => "internal = true",
+    "a visitor's" => "visitor_id = 'somebody'");
+
+subtest "conversations: which are not gone on with" => sub {
+    my %of = (email => \%PASSED_BY_PERSONS, visitor_id => \%PASSED);
+    for my $who (sort keys %of) {
+        for my $name (sort keys %{$of{$who}}) {
+            my %from = (channel => $who eq "email" ? "email" : "chat",
+                from => { $who => "past" . $count . "\@x.example" });
+            my ($old, $same) = map { taken($w, event($w, %from))
+                ->{conversation_id} } 1, 2;
+            is($same, $old, "$who: the open one");
+            sql($database, "UPDATE crmapi.conversation SET $of{$who}{$name}
+                WHERE id = '$old'");
+            isnt(taken($w, event($w, %from))->{conversation_id}, $old,
+                "$who: not one that is $name");
+        }
+    }
+    my @at_once = in_processes(6, sub {
+        return $httpd->client(key => $w->{token})->post($EVENTS, event($w,
+            event_id => "named-$$-$_[0]", channel => "email", from =>
+            { email => "at.once.$_[0]\@x.example" }, conversation =>
+            { external_id => "at-once" }))->data->{accepted}[0]
+            {conversation_id};
+    });
+    my %one = map { $_ => 1 } @at_once;
+    is(scalar keys %one, 1, "one that six write in at once is one");
+    my ($agent) = $w->import_objects([{ object => "agent", name => "C" }]);
+    my %named = (from => { email => "named\@x.example" }, channel => "email",
+        conversation => { external_id => "of-many" });
+    my $first = taken($w, event($w, %named))->{conversation_id};
+    for my $other ([bot_id => $agent], [channel => "chat"]) {
+        isnt(taken($w, event($w, %named, @$other))->{conversation_id}, $first,
+            "nor one of the same name, but another $other->[0]");
+    }
+    is(taken($w, event($w, %named))->{conversation_id}, $first,
+        "each goes on with its own");
 };
 
 subtest "what events tell of a conversation" => sub {
@@ -304,6 +353,18 @@ subtest "what events tell of a conversation" => sub {
     is(join(" ", map { $_->{role} } @said), "user human tool", "the roles");
     is_deeply($said[2]{tool_arguments}, { q => [1, 2] }, "tool_arguments");
     is($said[1]{content_type}, "text/markdown", "content_type");
+    my $at = sub { taken($w, { event_id => "$_[0]-$$", conversation =>
+        { id => $id }, from => { phone_number => "+49301" }, occurred_at => $_[0],
+        message => { content => "At $_[0]" } });
+        return conversation($w, $id) };
+    my $now = $at->("2020-01-01T00:00:00.000Z");
+    is_deeply([@$now{qw(last_message last_message_at)}],
+        [@$talk{qw(last_message last_message_at)}],
+        "what comes late is not the last message");
+    is((messages($w, $id))[0]{created_at}, "2020-01-01T00:00:00.000Z",
+        "but has its place");
+    cmp_ok($at->("2100-01-01T00:00:00Z")->{last_message_at}, "lt", "2100",
+        "nothing was said at a time to come");
     taken($w, { event_id => "end-$$", conversation => { id => $id },
         call => { ended => true } });
     is(conversation($w, $id)->{active}, false, "ended");
@@ -344,6 +405,10 @@ subtest "contacts: whose event it is (contract 10.1)" => sub {
         "and the number");
     is(taken($w, event($w, from => { phone_number => "+49307800",
         name => "Q" }))->{contact_id}, $phone, "by phone");
+    my ($older) = map { $c->post("/api/v1/contacts", { bot_id => $w->agent,
+        phone_numbers => ["+493079001"] })->data->{id} } 1, 2;
+    is(taken($w, event($w, from => { phone_number => "+493079001" }))
+        ->{contact_id}, $older, "the oldest, too");
     is($c->get("/api/v1/contacts/$phone")->data->{first_name}, "P",
         "what is there stays: who writes to us has no key");
     my $visitor = taken($w, event($w, channel => "chat",

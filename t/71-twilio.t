@@ -431,8 +431,9 @@ subtest "the status of a message" => sub {
 
 sub call {
     my ($sid, $status, %members) = @_;
+    my $from = delete $members{From} // "+4918200001";
     return twilio("voice", CallSid => $sid, CallStatus => $status,
-        Direction => "inbound", From => "+4918200001", To => $w->{phone},
+        Direction => "inbound", From => $from, To => $w->{phone},
         ApiVersion => "2010-04-01", %members);
 }
 
@@ -527,12 +528,14 @@ subtest "a reply is of whoever was texted at its number" => sub {
     $worker->once;
     $w->client->patch("/api/v1/contacts/$started[1]{contact_id}",
         { phone_numbers => ["+491761000004"] });
-    sms($w, $_, "Yes, please") for $shared, $old;
+    sms($w, $shared, "Yes, please");
+    call(sid("CA"), "completed", From => $old, CallDuration => 30);
     my @now = map { $w->client->get(
         "/api/v1/sequences/enrollments/$_->{enrollment_id}")->data->{status} }
         @started;
     is($now[0], "stopped_reply", "though an older contact has the number");
-    is($now[1], "stopped_reply", "though the contact has another one now");
+    is($now[1], "stopped_reply", "so is a call, though the contact has another"
+        . " number now");
     is($now[2], "approved", "nobody else");
 };
 
