@@ -58,6 +58,55 @@ subtest "every foreign key has an index to look it up by" => sub {
     is_deeply(\@wrong, [], "all have");
 };
 
+# The table of a list's path, where its name is another one.
+my %listed = (companies => "company", activities => "activity",
+    "sequences/enrollments" => "enrollment",
+    "sequences/templates" => "sequence_template");
+# The column of a parameter, where its name is another one.
+my %column = (due_after => "due_date", due_before => "due_date",
+    domain => "domain_key", email => "email_key", phone => "phone_key",
+    phone_number => "address");
+# What has no index of its own, and why.
+my %unindexed = (
+    "conversation.active" => "others include it",
+    "conversation.archived" => "others include it",
+    "conversation.human_takeover" => "others include it",
+    "contact.updated_at" => "contact_change has it",
+    "sequence_template.bot_id" => "a workspace has few");
+
+subtest "20.1 what a list is filtered or sorted by has an index" => sub {
+    my %has = map { ("$_->[0].$_->[1]" => 1) } sql($db, q{
+        SELECT substr(i.indrelid::regclass::text, 8), a.attname FROM pg_index i
+        JOIN pg_attribute w ON w.attrelid = i.indrelid
+            AND w.attnum = i.indkey[0] AND w.attname = 'workspace_id'
+        JOIN pg_class c ON c.oid = i.indexrelid
+        JOIN pg_am m ON m.oid = c.relam
+        JOIN pg_attribute a ON a.attrelid = i.indrelid AND (a.attnum = i.indkey[1]
+            OR m.amname = 'gin' AND a.attnum = ANY (i.indkey))
+        WHERE i.indrelid::regclass::text LIKE 'crmapi.%'});
+    my %used;
+    for my $operation (sort keys %CrmTest::Spec::PARAMETERS) {
+        my ($path) = $operation =~ m{^GET /(?:\w+/\{id\}/)?([\w/-]+)$} or next;
+        my $parameters = $CrmTest::Spec::PARAMETERS{$operation};
+        my $table = $listed{$path} // $path =~ s{-}{_}r =~ s{s$}{}r;
+        next if $table eq "agent" || !grep { $_ eq "page" } @$parameters;
+        my %columns = map { $_->[0] => 1 } sql($db, "SELECT attname FROM
+            pg_attribute WHERE attnum > 0 AND attrelid =
+            to_regclass('crmapi.$table')") or next;
+        for my $name (@$parameters) {
+            my $column = $column{$name} // $name =~ s/_(?:after|before)$/_at/r;
+            $column = "submitted_at" if "$table.$column" eq
+                "submission.created_at";
+            next unless $columns{$column};
+            $used{"$table.$column"} = 1;
+            is($has{"$table.$column"} // 0, $unindexed{"$table.$column"} ? 0 : 1,
+                "$operation: $name");
+        }
+    }
+    cmp_ok(scalar keys %used, ">", 30, "there are such columns");
+    ok($used{$_}, "$_ is one") for sort keys %unindexed;
+};
+
 # ---- tenancy ------------------------------------------------------------------
 
 my ($w, $x) = (space(), space());

@@ -131,6 +131,10 @@ subtest "a workspace's limits hold for its keys, a key's go before them"
         "workspace show shows them");
     $other->ctl("workspace", "set", $other->id, "--read-limit", "default");
     budget_is(ask($key), 8, 5, "default: the virtual host's again");
+    budget_is(ask($own), 7, 5, "the key's own stays");
+    $other->ctl("workspace", "set", $other->id, "--write-limit", "6");
+    budget_is(ask($own, undef, "DELETE", "/api/v1/contacts/" . uuid()), 6, 4,
+        "that of writes alone");
     my ($apart) = new_key($w);
     budget_is(ask($apart), 8, 7, "other workspaces have their own");
 };

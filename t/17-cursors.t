@@ -238,12 +238,28 @@ subtest "13.3 what is 422" => sub {
     }
     status_is($c->get("/api/v1/conversations?order=desc&cursor=$talks"), 200,
         "the default, said");
-    my ($one, $two) = $samples->ids("Contact");
+    my ($one) = $samples->ids("Contact");
     my $mine = "/api/v1/contacts/$one/conversations";
     error_is($c->get("/api/v1/contacts/" . uuid()
         . "/conversations?cursor=x"), 404, "not_found", "2 404 comes before");
     error_is($c->get("$mine?cursor=$talks"), 422, "validation_error",
-        "another parent's", ["cursor"]);
+        "that of all parents", ["cursor"]);
+};
+
+subtest "13.3 a cursor is of its parent" => sub {
+    for my $path (grep { /\{id\}/ } @lists) {
+        my ($parents, $below) = $path =~ m{^(.*)/\{id\}/(.*)};
+        my $one = $samples->id_for($path);
+        my ($two) = grep { $_ ne $one } @{$c->get($parents)->ids};
+        my $r = $c->get(address_of($path), query => { cursor => "*",
+            page_size => 1 });
+        my $cursor = $r->json->{pagination}{next_cursor};
+        ok($two && $cursor, "$path: there is more, and another parent") or next;
+        status_is($c->get("$parents/$one/$below?cursor=$cursor"), 200,
+            "$path: its own");
+        error_is($c->get("$parents/$two/$below?cursor=$cursor"), 422,
+            "validation_error", "$path: another parent's", ["cursor"]);
+    }
 };
 
 subtest "13.3 rows that do not change are seen exactly once" => sub {

@@ -352,7 +352,11 @@ subtest "11.5 a new contact: every member" => sub {
 subtest "11.5 an existing contact" => sub {
     my $w = with_templates();
     my $c = $w->client;
-    my $today = sub { strftime("%Y-%m-%d", gmtime) };
+    # the workspace's day, which is not that of UTC
+    my ($zone, $hours) = (gmtime)[2] < 10 ? ("Pacific/Pago_Pago", -11)
+        : ("Pacific/Kiritimati", 14);
+    $w->ctl("workspace", "set", $w->id, "--time-zone", $zone);
+    my $today = sub { strftime("%Y-%m-%d", gmtime(time + $hours * 3600)) };
     my $whole = made($w, first_name => "F", last_name => "L",
         company => "C", job_title => "J", lead_source => "S",
         notes => "first", tags => ["a", "b"], deal_value => 5,

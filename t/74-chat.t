@@ -5,6 +5,7 @@ use strict;
 use utf8;
 use warnings;
 use FindBin;
+use MIME::Base64 qw(decode_base64url encode_base64url);
 use Time::HiRes qw(time);
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
@@ -301,6 +302,36 @@ subtest "tokens" => sub {
         "nor in another workspace");
     ok(index($httpd->access_log . $httpd->log_text, $visitor) < 0,
         "no log has it");
+};
+
+# VISITOR's token as if it had been made so that it is valid for DAYS from now on.
+sub aged {
+    my ($visitor, $days) = @_;
+    my $head = substr(decode_base64url($visitor), 0, 50)
+        . pack("Q>", time + 86400 * $days);
+    my $mac = sql($database, "SELECT encode(crmapi.token_sign_page('\\x"
+        . unpack("H*", $head) . "'), 'hex')");
+    return encode_base64url($head . pack("H*", $mac));
+}
+
+subtest "a token is valid for a year, and renewed after half of it" => sub {
+    my $visitor = start($bot)->{visitor};
+    said($visitor, { content => "Mine" });
+    is(start($bot, json => { visitor => $visitor })->{visitor}, $visitor,
+        "a new one stays");
+    my %days = (183 => 1, 181 => 0, 1 => 0);
+    for my $days (sort keys %days) {
+        my $old = aged($visitor, $days);
+        my $again = start($bot, json => { visitor => $old });
+        is(texts($again), "user: Mine", "$days days are left: it is the visitor");
+        is($again->{visitor} eq $old, !!$days{$days},
+            $days{$days} ? "it stays" : "there is another one");
+        is(texts(poll($again->{visitor})->data), "user: Mine", "of the same");
+    }
+    my $old = aged($visitor, -1);
+    error_is(say_raw($old, {}), 401, "unauthorized", "a day after its end");
+    is_deeply(start($bot, json => { visitor => $old })->{messages}, [],
+        "somebody new");
 };
 
 subtest "agents without a chat" => sub {

@@ -140,6 +140,16 @@ sub wrong_values {
         $parameter->{name} =~ /^(?:search|tags)$/ ? () : "");
 }
 
+# The greatest and least values that PARAMETER may have, as query values.
+sub bounds {
+    my ($parameter) = @_;
+    my $schema = $parameter->{schema};
+
+    return ((grep { defined } @$schema{qw(minimum maximum)}),
+        $schema->{maxLength} && !$schema->{pattern} && !$schema->{enum}
+            && !$schema->{format} ? "x" x $schema->{maxLength} : ());
+}
+
 # PARAMETER of OPERATION, a list, makes the difference that its name tells.
 sub parameter_works {
     my ($operation, $parameter, @rows) = @_;
@@ -166,6 +176,9 @@ sub parameter_works {
     error_is(ask($operation, { %beside, $name => $_ }), 422,
         "validation_error", "$name=" . substr($_, 0, 10) . ": 422", [$name])
         for wrong_values($parameter);
+    status_is(ask($operation, { %beside, $name => $_ }), 200,
+        "$name=" . substr($_, 0, 20) . ": as much as it may be")
+        for bounds($parameter);
     error_is(ask($operation, { %beside, $name => [@tried[0, 0]] }), 422,
         "validation_error", "7.1 $name twice", [$name]);
     return unless is_id($name);
