@@ -1,7 +1,6 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
 # 06-crmapictl.t: the operator's tool: commands, options, output, exit codes
-# with sanitizers
 # long
 use strict;
 use warnings;

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 65-dump.t: a workspace is dumped completely and restored in the same or
 # another database; then it is held (contract 14.2)
-# with sanitizers
 use strict;
 use utf8;
 use warnings;

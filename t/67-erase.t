@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # 67-erase.t: exporting and erasing a person (contract 14.4)
-# with sanitizers
 use strict;
 use utf8;
 use warnings;

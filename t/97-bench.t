@@ -9,5 +9,5 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Bench;
 
-bench_works(15, qw(compare writes));
+bench_works(13, "compare");
 done_testing;

@@ -9,6 +9,6 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Bench;
 
-bench_works(19, qw(http2 growth keys store poolers memory overload statements
-    distance upsert writers import tenants));
+bench_works(29, qw(http2 growth keys store poolers memory overload statements
+    writes distance upsert writers import tenants));
 done_testing;
