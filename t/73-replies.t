@@ -253,6 +253,19 @@ subtest "18.4 mail_reply_token: the address proves it" => sub {
     deliver("From: MAILER-DAEMON\@mx.example\nTo: $address\nSubject: failed\n"
         . "\n550 5.1.1 User unknown\n");
     is(fate($s), "suppressed bounced", "a bounce that returns nothing");
+    # a local part has 64 bytes (RFC 5321, 4.5.3.1.1), and what follows the first
+    # plus does not count
+    for my $own ("sales+vip", "s" x 31, "s" x 32) {
+        my $token = length $own == 31 ? qr/\+[0-9a-f]{32}/ : qr//;
+        change($w, "agent", $w->agent, agent_email => "$own\@crm.example.org");
+        $s = sequence("to-" . length($own) . "\@p.example.net");
+        like($s->{mail}, qr/^X-Envelope-From: \Q$own\E$token\@crm\.example\.org$/m,
+            "$own: a token where there is room, in the envelope");
+        like($s->{mail},
+            qr/^Reply-To: Ada\s+<\Q$own\E$token\@crm\.example\.org>$/m,
+            "and where replies go");
+    }
+    change($w, "agent", $w->agent, agent_email => $sales);
     $worker->configure({ mail_reply_token => "off" });
 };
 
