@@ -137,6 +137,24 @@ subtest "secrets" => sub {
     unlike($out . $err, qr/swordfish/, "without showing what is in it");
     chmod 0600, $secret;
     is(($worker->run("-t"))[0], 0, "a private one is not");
+    for my $case (["", 2], [" \n\nswordfish\n", 2], ["swordfish" . "x" x 992, 2],
+            ["swordfish" . "x" x 991, 0], [" swordfish \r\nmore\n", 0]) {
+        write_file($secret, $case->[0]);
+        ($code, $out, $err) = $worker->run("-t");
+        is($code, $case->[1], "of its first line, 1 to 1,000 bytes count: "
+            . length $case->[0]);
+        like($err, $code ? qr/\Q$secret\E: its first line must have 1 to 1000 b/
+            : qr/^$/, "what is wrong is said");
+        unlike($out . $err, qr/swordfish/, "and no more");
+    }
+    $worker->configure({ smtp_password_file => undef });
+    for my $name (qw(OPENAI_KEY SMTP_PASSWORD PROVIDER_TOKEN TWILIO_TOKEN)) {
+        local $ENV{"CRMAPID_$name"} = "swordfish\r\nX: y";
+        ($code, $out, $err) = $worker->run("-t");
+        is($code, 2, "\$CRMAPID_$name with two lines is refused");
+        like($err, qr/\$CRMAPID_$name has more than one line/, "and named");
+        unlike($out . $err, qr/swordfish/, "and not shown");
+    }
     $worker->configure({ smtp_password_file => "$secret.none" });
     like(($worker->run("-t"))[2], qr/No such file/, "a missing one is told");
     for my $open ("host=/x password=swordfish",
