@@ -199,21 +199,22 @@ $$;
 -- Never write to EMAIL or PHONE (the other is null) again, because of REASON:
 -- the live enrollments of contacts with the address stop. Returns how many
 -- stopped. An address may be suppressed already; of "unsubscribed" and what
--- forbids answers as well, "bounced" or "complaint", the latter stays. Locks:
--- enrollment, step, job. For the API and the worker.
+-- forbids answers as well, "bounced" or "complaint", the latter stays. MADE is the
+-- id of a new suppression. Locks: enrollment, step, job. For the API and the worker.
 CREATE FUNCTION crmapi.suppress(workspace uuid, email text, phone text,
-                                reason text) RETURNS bigint
+                                reason text, made uuid DEFAULT NULL)
+    RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    made CONSTANT uuid := crmapi.uuid_v7(clock_timestamp());
     contacts uuid[];
     enrollment uuid;
     n bigint := 0;
 BEGIN
     INSERT INTO crmapi.suppression AS s (id, workspace_id, email, phone_number,
                                          reason)
-    VALUES (made, suppress.workspace, suppress.email, suppress.phone,
+    VALUES (coalesce(made, crmapi.uuid_v7(clock_timestamp())),
+            suppress.workspace, suppress.email, suppress.phone,
             suppress.reason)
     ON CONFLICT ON CONSTRAINT suppression_workspace_id_address_kind_key
     DO UPDATE SET reason = excluded.reason,
@@ -245,8 +246,8 @@ BEGIN
 END
 $$;
 
--- suppress(), for a client: the suppression of EMAIL or PHONE, and whether there
--- was none before. Locks: enrollment, step, job. For the API.
+-- suppress(), for a client: the suppression of EMAIL or PHONE, and whether this call
+-- made it. Locks: enrollment, step, job. For the API.
 CREATE FUNCTION crmapi.suppression_add(workspace uuid, email text, phone text,
                                        reason text)
     RETURNS TABLE (id uuid, email_as text, phone_as text, reason_as text,
@@ -256,14 +257,12 @@ CREATE FUNCTION crmapi.suppression_add(workspace uuid, email text, phone text,
 AS $$
 #variable_conflict use_column
 DECLARE
-    had boolean := crmapi.is_suppressed(suppression_add.workspace,
-        CASE WHEN suppression_add.email IS NOT NULL THEN 'email' END,
-        coalesce(suppression_add.email, suppression_add.phone));
+    made CONSTANT uuid := crmapi.uuid_v7(clock_timestamp());
 BEGIN
     PERFORM crmapi.suppress(suppression_add.workspace, suppression_add.email,
-                            suppression_add.phone, suppression_add.reason);
+                            suppression_add.phone, suppression_add.reason, made);
     RETURN QUERY SELECT s.id, s.email::text, s.phone_number::text,
-        s.reason::text, s.created_at, s.updated_at, NOT had
+        s.reason::text, s.created_at, s.updated_at, s.id = made
     FROM crmapi.suppression s
     WHERE s.workspace_id = suppression_add.workspace
       AND s.kind = CASE WHEN suppression_add.email IS NOT NULL

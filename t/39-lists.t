@@ -6,9 +6,12 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Data;
+use CrmTest::Session;
 
-my $httpd = httpd(database => database(),
+my $database = database();
+my $httpd = httpd(database => $database,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
 my $w = workspace($httpd, plan => "pro");
 my $c = $w->client;
@@ -288,6 +291,20 @@ subtest "20.1 an address is suppressed once, however it is written" => sub {
     status_is($c->get($none), 200, "it stays");
     status_is($c->post("/api/v1/suppressions", { email => "ann\@x.org" }), 201,
         "and may be suppressed anew");
+};
+
+subtest "20.1 two suppress an address at once: one made it" => sub {
+    my $let_go = holding($database, "INSERT INTO crmapi.suppression
+        (id, workspace_id, email, reason) VALUES (gen_random_uuid(),
+        '@{[$w->id]}', 'two\@x.org', 'first')");
+    my $child = CrmTest::Child->start(sub {
+        my $r = $w->client->post("/api/v1/suppressions",
+            { email => "two\@x.org" });
+        return $r->status, scalar $r->header("Location"), $r->data->{reason};
+    });
+    wait_blocked($database, 1);
+    $let_go->("COMMIT");
+    is_deeply([$child->result], [200, undef, "first"], "not the second");
 };
 
 subtest "20.1, 11.10 what a client suppresses stops" => sub {

@@ -252,6 +252,11 @@ subtest "suppression stays, as a hash" => sub {
         '$MAIL')"), "f", "what was not, is not");
     is(sql($database, "SELECT count(*) FROM crmapi.suppression
         WHERE workspace_id = '@{[$w->id]}'"), 0, "no list has them");
+    my @said = map { $c->post("/api/v1/suppressions",
+        { phone_number => "+4930$NUMBER" }) } 1, 2;
+    is_deeply([map { $_->status } @said], [201, 200],
+        "20.1 what no list has is new to a client");
+    status_is($c->delete($said[0]->header("Location")), 204, "and lifted again");
     $w->ctl("suppress", "remove", "--workspace", $w->id, "--email", $OTHER);
     is(sql($database, "SELECT crmapi.is_suppressed('@{[$w->id]}', 'email',
         '$OTHER')"), "f", "it can be lifted");
