@@ -145,9 +145,9 @@ END
     }
     for my $order ("asc", "desc") {
         my %query = (sort => "last_message_at", order => $order, type => 3);
-        is_deeply(walk("/api/v1/conversations", { %query, page_size => 83 }),
+        is_deeply(walk("/api/v1/conversations", { %query, page_size => $_ }),
             numbered("/api/v1/conversations", \%query),
-            "last_message_at $order, with nulls");
+            "last_message_at $order, with nulls, by $_") for 83, 100;
     }
 };
 

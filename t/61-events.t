@@ -355,6 +355,8 @@ subtest "13.4 cursors" => sub {
     my ($link) = ($r->header("Link") // "") =~ m{^<(.*)>; rel="next"$};
     is_deeply([map { $_->{data}{id} } @{$c->get($link)->json->{data}}],
         [@made[3 .. 5]], "Link is the next page");
+    is($c->head("/api/v1/events?page_size=3")->header("Link"),
+        $r->header("Link"), "5.1 HEAD has the Link, too");
     is($c->get("/api/v1/events?cursor=$end")->header("Link"), undef,
         "the last one has none");
     is_deeply(told($w, $end), [], "the end has nothing behind it");

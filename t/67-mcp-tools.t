@@ -7,7 +7,9 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Mcp;
+use CrmTest::Session;
 
 my $database = database();
 my $httpd = httpd(database => $database, conf => "CrmApiMcp On\n"
@@ -136,6 +138,13 @@ subtest "21.3 what a key may call" => sub {
     $other->stop;
 };
 
+# The answer R of the tool NAME has no header of the API's.
+sub only_own_headers {
+    my ($r, $name) = @_;
+    is(join(" ", grep { defined $r->header($_) } qw(Location ETag Link)), "",
+        "$name: no header of the API's response");
+}
+
 # Call the tool NAME with ARGUMENTS, which must be done. Returns its data.
 sub done {
     my ($name, $arguments) = @_;
@@ -143,6 +152,7 @@ sub done {
     my $result = $r->json->{result};
 
     ok($result && !$result->{isError}, "$name: is done") or diag($r->text);
+    only_own_headers($r, $name);
     return wantarray ? ($said->{data}, $said->{pagination}, $r)
         : $said->{data};
 }
@@ -157,6 +167,7 @@ sub refused {
     is($r->status, 200, "$name: that a model reads");
     ok(!exists $r->json->{result}{structuredContent}, "$name: as text");
     is($said->{error}{code}, $code, "$name: $code") or diag($r->text);
+    only_own_headers($r, $name);
     return $said->{error};
 }
 
@@ -178,10 +189,8 @@ subtest "21.3 a contact" => sub {
         ["vip", "Smith, John"], notes => undef })->{tags},
         ["vip", "Smith, John"], "and back");
     my $gone = done("contacts_create", { bot_id => $agent });
-    my ($data, $pages, $r) = done("contacts_delete", { id => $gone->{id} });
-    is_deeply($data, { id => $gone->{id} }, "contacts_delete");
-    ok(!grep({ defined } map { scalar $r->header($_) } qw(Location ETag Link)),
-        "no header of the API's response");
+    is_deeply(scalar done("contacts_delete", { id => $gone->{id} }),
+        { id => $gone->{id} }, "contacts_delete");
     is_deeply(refused("not_found", "contacts_delete", { id => $gone->{id} }),
         $c->delete("/api/v1/contacts/$gone->{id}")->json->{error}, "twice");
 };
@@ -359,6 +368,19 @@ subtest "13.1 idempotency_key" => sub {
         "its characters") for "a b", "mcp-1\x{0}x";
     refused("validation_error", "contacts_create", { bot_id => $agent,
         idempotency_key => 5 });
+    my %waits = (id => $ada->{id}, notes => "w", idempotency_key => "mcp-4");
+    my $let_go = holding($database, "SELECT FROM crmapi.contact
+        WHERE id = '$ada->{id}' FOR UPDATE");
+    my $first_of = CrmTest::Mcp->new($w->client);
+    my $child = CrmTest::Child->start(sub {
+        return ($first_of->tool("contacts_update", \%waits))[0]{data}{notes};
+    });
+    wait_blocked($database, 1);
+    (my $said, $r) = $mcp->tool("contacts_update", \%waits);
+    is_deeply([$said->{error}{code}, $r->header("Retry-After")],
+        ["conflict", 1], "while the first is under way");
+    $let_go->();
+    is_deeply([$child->result], ["w"], "which is done");
     # the same bytes by the API are the same request
     my $body = "{\"bot_id\":\"$agent\"}";
     my $by_api = $c->request("POST", "/api/v1/contacts", body => $body,
