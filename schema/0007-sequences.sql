@@ -379,7 +379,9 @@ BEGIN
               CASE WHEN suppress_lift.email IS NOT NULL
                    THEN 'email' ELSE 'phone' END,
               coalesce(crmapi.email_key(suppress_lift.email),
-                       crmapi.phone_key(suppress_lift.phone))));
+                       crmapi.phone_key(suppress_lift.phone))))
+      AND coalesce(e.reason = suppress_lift.only,
+                   suppress_lift.only IS NULL);
     RETURN CASE WHEN FOUND THEN 1 ELSE n END;
 END
 $$;

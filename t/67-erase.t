@@ -260,6 +260,15 @@ subtest "suppression stays, as a hash" => sub {
     $w->ctl("suppress", "remove", "--workspace", $w->id, "--email", $OTHER);
     is(sql($database, "SELECT crmapi.is_suppressed('@{[$w->id]}', 'email',
         '$OTHER')"), "f", "it can be lifted");
+    my $lift = sub { sql($database, "SELECT crmapi.suppress_lift('@{[$w->id]}', NULL,
+        '+4930$NUMBER', 'unsubscribed')") };
+    is($lift->(), 0, "START lifts what STOP did, and no more");
+    sql($database, "UPDATE crmapi.erased_address SET reason = 'unsubscribed' WHERE
+        workspace_id = '@{[$w->id]}' AND kind = 'phone'");
+    is($lift->(), 1, "also of who is gone");
+    $w->ctl("suppress", "add", "--workspace", $w->id, "--phone", "+4930$NUMBER");
+    is($lift->(), 0, "another one stays");
+    $w->ctl("suppress", "remove", "--workspace", $w->id, "--phone", "+4930$NUMBER");
 };
 
 subtest "a dump from before: the person is erased again" => sub {
