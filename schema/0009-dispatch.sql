@@ -207,14 +207,14 @@ CREATE FUNCTION crmapi.suppress(workspace uuid, email text, phone text,
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    fresh CONSTANT uuid := coalesce(made, crmapi.uuid_v7(clock_timestamp()));
     contacts uuid[];
     enrollment uuid;
     n bigint := 0;
 BEGIN
     INSERT INTO crmapi.suppression AS s (id, workspace_id, email, phone_number,
                                          reason)
-    VALUES (coalesce(made, crmapi.uuid_v7(clock_timestamp())),
-            suppress.workspace, suppress.email, suppress.phone,
+    VALUES (fresh, suppress.workspace, suppress.email, suppress.phone,
             suppress.reason)
     ON CONFLICT ON CONSTRAINT suppression_workspace_id_address_kind_key
     DO UPDATE SET reason = excluded.reason,
