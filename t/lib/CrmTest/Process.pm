@@ -9,7 +9,7 @@ use POSIX qw(:sys_wait_h);
 use Time::HiRes qw(sleep time);
 
 our @EXPORT_OK = qw(unprivileged demoted spawn end_process run_program
-    wait_for read_file write_file busy python_with);
+    wait_for read_file whole_lines write_file busy python_with);
 
 # Return the name of the user that servers run as when the tests run as root,
 # or undef when they do not.
@@ -180,6 +180,13 @@ sub read_file {
     }
     return $default if defined $default;
     Carp::croak("CrmTest: $path: $!");
+}
+
+# The lines of the file PATH without their ends. One that is being written is none
+# yet.
+sub whole_lines {
+    my ($path) = @_;
+    return read_file($path) =~ /^(.*)\n/mg;
 }
 
 # Make the file PATH contain TEXT.

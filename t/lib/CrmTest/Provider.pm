@@ -9,7 +9,7 @@ use IO::Select;
 use IO::Socket::INET;
 use JSON::PP ();
 use Time::HiRes qw(time);
-use CrmTest::Process qw(end_process read_file wait_for write_file);
+use CrmTest::Process qw(end_process read_file wait_for whole_lines write_file);
 
 # Start one. It answers 200 with an id, 401 without the Bearer TOKEN if one is
 # given, or as next_answers() says. An answer may take DELAY seconds.
@@ -116,7 +116,7 @@ sub keep {
 sub requests {
     my ($self) = @_;
     my @all = map { JSON::PP->new->latin1->decode($_) }
-        split /\n/, read_file("$self->{dir}/requests");
+        whole_lines("$self->{dir}/requests");
     for my $request (@all) {
         $request->{json} = eval { JSON::PP->new->utf8
             ->decode($request->{body}) };

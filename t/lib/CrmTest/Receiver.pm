@@ -9,7 +9,7 @@ use IO::Socket::INET;
 use JSON::PP ();
 use POSIX qw(WNOHANG);
 use Time::HiRes qw(time);
-use CrmTest::Process qw(wait_for read_file write_file);
+use CrmTest::Process qw(wait_for whole_lines write_file);
 
 my $json = JSON::PP->new->utf8->canonical;
 
@@ -49,8 +49,7 @@ sub url { "http://127.0.0.1:$_[0]{port}/$_[1]" }
 # body, at => time, method}. With NAME: only under that.
 sub requests {
     my ($self, $name) = @_;
-    my @all = map { $json->decode($_) } split /\n/,
-        read_file("$self->{dir}/log");
+    my @all = map { $json->decode($_) } whole_lines("$self->{dir}/log");
     return grep { !defined $name || $_->{path} =~ m{^/\Q$name\E/} } @all;
 }
 
