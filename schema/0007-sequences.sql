@@ -360,26 +360,19 @@ CREATE FUNCTION crmapi.suppress_lift(workspace uuid, email text, phone text,
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    sort CONSTANT text := CASE WHEN email IS NOT NULL THEN 'email' ELSE 'phone' END;
+    key CONSTANT text := coalesce(crmapi.email_key(email), crmapi.phone_key(phone));
     n bigint;
 BEGIN
     DELETE FROM crmapi.suppression s
     WHERE s.workspace_id = suppress_lift.workspace
-      AND s.kind = CASE WHEN suppress_lift.email IS NOT NULL
-                   THEN 'email' ELSE 'phone' END
-      AND s.address = coalesce(crmapi.email_key(suppress_lift.email),
-                               crmapi.phone_key(suppress_lift.phone))
+      AND s.kind = sort AND s.address = key
       AND coalesce(s.reason = suppress_lift.only,
                    suppress_lift.only IS NULL);
     GET DIAGNOSTICS n = ROW_COUNT;
     DELETE FROM crmapi.erased_address e
-    WHERE e.workspace_id = suppress_lift.workspace
-      AND (e.kind, e.hash) = (CASE WHEN suppress_lift.email IS NOT NULL
-              THEN 'email' ELSE 'phone' END,
-          crmapi.erased_hash(suppress_lift.workspace,
-              CASE WHEN suppress_lift.email IS NOT NULL
-                   THEN 'email' ELSE 'phone' END,
-              coalesce(crmapi.email_key(suppress_lift.email),
-                       crmapi.phone_key(suppress_lift.phone))))
+    WHERE e.workspace_id = suppress_lift.workspace AND e.kind = sort
+      AND e.hash = crmapi.erased_hash(suppress_lift.workspace, sort, key)
       AND coalesce(e.reason = suppress_lift.only,
                    suppress_lift.only IS NULL);
     RETURN CASE WHEN FOUND THEN 1 ELSE n END;
