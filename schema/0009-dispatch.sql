@@ -2012,18 +2012,20 @@ BEGIN
 END
 $$;
 
--- The mail of ANSWER was returned because of FAILURE (null: somebody complained).
--- If ADDRESS is not null, that speaks of the address, which is suppressed because
--- of REASON (contract 17.5). Locks: enrollment, step, job, message. Internal.
-CREATE FUNCTION crmapi.answer_returned(workspace uuid, answer uuid, address text,
+-- The mail of ANSWER was returned because of FAILURE; null: its copies alone were. If
+-- ADDRESSES, with spaces between them, is not null, that speaks of these, which are
+-- suppressed because of REASON (contract 17.5). Locks: enrollment, step, job,
+-- message. Internal.
+CREATE FUNCTION crmapi.answer_returned(workspace uuid, answer uuid, addresses text,
                                        failure text, reason text)
     RETURNS void
     LANGUAGE plpgsql AS $$
 BEGIN
-    IF address IS NOT NULL THEN
-        PERFORM crmapi.suppress(workspace, address, NULL, reason);
+    PERFORM crmapi.suppress(workspace, a.address, NULL, reason)
+    FROM (SELECT t.address FROM unnest(string_to_array(addresses, ' ')) t(address)
+          ORDER BY 1) a;
+    IF failure IS NOT NULL THEN
+        PERFORM crmapi.answer_end(workspace, answer, 'failed', failure);
     END IF;
-    PERFORM crmapi.answer_end(workspace, answer, 'failed',
-                              coalesce(failure, 'the recipient complained'));
 END
 $$;

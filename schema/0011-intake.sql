@@ -120,7 +120,8 @@ CREATE INDEX intake_event_old ON crmapi.intake_event (created_at);
 -- An event as crm_intake() writes it. email to visitor_id are the
 -- participant's, whether sender or recipient. verified: the source knows that
 -- the participant is who the event says; NULL is false. failed: why the mail of
--- step_id or answer_id was returned; with bounced, that speaks of the address.
+-- step_id or answer_id was returned; with bounced, that speaks of the address, or,
+-- of answer_id, of several with spaces between them.
 CREATE TYPE crmapi.intake_item AS (
     event_id text, channel smallint, bot_id uuid, occurred_at timestamptz,
     outbound boolean, email text, phone_number text, name text,

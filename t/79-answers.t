@@ -591,46 +591,73 @@ subtest "reports of mail servers, and complaints" => sub {
     $w->ctl("workspace", "set", $w->id, "--events", "off");
 };
 
-subtest "17.5 a copy that is returned says nothing of the participant" => sub {
-    my %report = ("cc failed" => "sent", "cc failed, to delivered" =>
-        "delivered", "cc failed, to failed" =>
-        "failed the mail was returned: 5.1.1", "to failed, cc delivered" =>
-        "failed the mail was returned: 5.1.1", "cc failed, other failed" =>
-        "failed the mail was returned: 5.1.1", "cc failed, cc2 failed" =>
-        "sent", "cc in words" => "sent", "to in words" =>
-        "failed the mail was returned: 5.1.1");
+subtest "17.5 a mail with copies that is returned: of whom that speaks" => sub {
+    my $failed = "failed the mail was returned: 5.1.1";
+    # what comes: what becomes of the answer, and who is suppressed. "other" is none
+    # of the recipients: the address behind a forwarding
+    my %report = ("cc failed" => ["sent", "cc"],
+        "cc failed, to delivered" => ["sent", "cc"],
+        "to delivered, cc refused" => ["sent"],
+        "to delivered, cc delayed" => ["delivered"],
+        "cc failed, to failed" => [$failed, "cc", "to"],
+        "to failed, cc delivered" => [$failed, "to"],
+        "to failed, cc refused" => [$failed, "to"],
+        "to refused, cc failed" =>
+            ["failed the mail was returned: 5.7.1", "cc"],
+        "cc failed, other failed" => [$failed, "cc"],
+        "other failed" => [$failed],
+        "other failed, to delivered" => ["delivered"],
+        "cc failed, cc2 failed" => ["sent", "cc", "cc2"],
+        "cc2 failed, cc refused" => ["sent", "cc2"],
+        "cc in words" => ["sent", "cc"], "to in words" => [$failed, "to"],
+        "other in words" => [$failed], "nobody in words" => [$failed],
+        "cc complains" => ["sent", "cc"],
+        "to complains" => ["failed the recipient complained", "to"],
+        "somebody complains" => ["failed the recipient complained", "to"]);
+    my %status = (failed => "5.1.1", refused => "5.7.1", delayed => "4.4.1",
+        delivered => "2.1.5");
     for my $what (sort keys %report) {
         my $name = "copy" . ++$count;
         my %address = (to => "$name\@x.example", cc => "cc-$name\@x.example",
-            cc2 => "cc2-$name\@x.example", other => "other\@x.example");
+            cc2 => "cc2-$name\@x.example", other => "other-$name\@x.example");
         my $talk = mail_talk($address{to});
         my $m = answer($talk, { content => "x", cc => [uc $address{cc},
             $address{cc2}] });
         $worker->once;
         my ($mail) = mails($address{to});
         my $id = "Message-ID: " . header($mail, "Message-ID");
-        my $head = "From: MAILER-DAEMON\@x.example\nTo: $sales\nMessage-ID:"
-            . " <report-$name>\n";
+        my $multipart = sub {
+            my ($type, $part) = @_;
+            return "Content-Type: multipart/report; report-type=$type;"
+                . " boundary=b\n\n--b\n\nSo.\n--b\nContent-Type: message/"
+                . ($type eq "feedback-report" ? $type : "delivery-status")
+                . "\n\n$part\n--b\nContent-Type: text/rfc822-headers\n\n$id\n"
+                . "--b--\n";
+        };
         my $body = $what =~ /(\w+) in words/
             ? "\nHi. This is the qmail-send program at x.example.\n\n"
-                . "<$address{$1}>:\n550 5.1.1 no such user\n\n"
+                . ($address{$1} ? "<$address{$1}>:\n" : "")
+                . "550 5.1.1 no such user\n\n"
                 . "--- Below this line is a copy of the message.\n\n$id\n"
-            : "Content-Type: multipart/report; report-type=delivery-status;"
-                . " boundary=b\n\n--b\n\nSo.\n--b\nContent-Type:"
-                . " message/delivery-status\n\nReporting-MTA: dns; x.example\n"
-                . join("", map { my ($who, $action) = split / /;
-                    "\nFinal-Recipient: rfc822; $address{$who}\nAction:"
-                    . " $action\nStatus: " . ($action eq "failed" ? "5.1.1"
-                    : "2.1.5") . "\n" } split /, /, $what)
-                . "\n--b\nContent-Type: text/rfc822-headers\n\n$id\n--b--\n";
-        my ($code) = crmapictl($database, { stdin => $head . $body },
+            : $what =~ /(\w+) complains/ ? $multipart->("feedback-report",
+                "Feedback-Type: abuse\nVersion: 1\nUser-Agent: x/1\n"
+                . ($address{$1} ? "Original-Rcpt-To: <$address{$1}>\n" : ""))
+            : $multipart->("delivery-status", "Reporting-MTA: dns; x.example\n"
+                . join("", map { my ($who, $said) = split / /;
+                    "\nFinal-Recipient: rfc822; $address{$who}\nAction: "
+                    . ($said eq "refused" ? "failed" : $said)
+                    . "\nStatus: $status{$said}\n" } split /, /, $what));
+        my ($code) = crmapictl($database, { stdin => "From: MAILER-DAEMON"
+            . "\@x.example\nTo: $sales\nMessage-ID: <report-$name>\n$body" },
             "deliver");
         is($code, 0, "$what: a report comes");
-        is(fate($talk, $m), $report{$what}, "$what: the answer");
-        is(sql($database, "SELECT string_agg(email, ' ') FROM"
-            . " crmapi.suppression WHERE email LIKE '%$name\@x.example'"),
-            $report{$what} =~ /failed/ ? $address{to} : undef,
-            "$what: who is suppressed");
+        my ($fate, @who) = @{$report{$what}};
+        is(fate($talk, $m), $fate, "$what: the answer");
+        is(scalar sql($database, "SELECT string_agg(email || ' ' || reason, ', '"
+            . " ORDER BY email) FROM crmapi.suppression WHERE email LIKE"
+            . " '%$name\@x.example'"), join(", ", map { "$address{$_} "
+            . ($what =~ /complains/ ? "complaint" : "bounced") } sort @who)
+            || undef, "$what: who is suppressed");
     }
 };
 

@@ -123,6 +123,7 @@ typedef struct crm_mail_t {
     apr_size_t converted;       /* bytes of its texts, crm_mail_source() */
     int complaint;              /* a report that the recipient of the returned
                                    mail has complained (RFC 5965) */
+    const char *complainer;     /* its Original-Rcpt-To, or NULL */
 } crm_mail_t;
 
 /* Initialise GMime and libxml2. Call it before the process has threads that use

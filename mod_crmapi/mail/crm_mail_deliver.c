@@ -154,41 +154,65 @@ static int is_copy(const delivery_t *delivery, const char *address)
     return 0;
 }
 
-/* Set *STATUS_P and return what DELIVERY's mail, a bounce of the mail to
- * SENT_TO, says of that address: the entry for it; without one, the mildest,
- * because a list or a forwarding may have had several recipients. That of a copy
- * says nothing of it. */
-static crm_mail_failure_t failure_of(const char **status_p,
-                                     const delivery_t *delivery)
+/* What a bounce says of those whom the returned mail was sent to. */
+typedef struct returned_t {
+    crm_mail_failure_t failure; /* of SENT_TO */
+    const char *status;
+    int copies;                 /* there are copies that were not delivered */
+    const char *gone;           /* the addresses of copies that do not exist,
+                                   with blanks between them, or NULL */
+} returned_t;
+
+/* Add what ONE says of a copy to RETURNED, in POOL. */
+static void add_copy(returned_t *returned, const crm_mail_bounce_t *one,
+                     apr_pool_t *pool)
+{
+    returned->copies |= one->failure != CRM_MAIL_NO_FAILURE;
+    if (one->failure == CRM_MAIL_NO_ADDRESS) {
+        returned->gone = returned->gone
+            ? apr_pstrcat(pool, returned->gone, " ", one->address, NULL)
+            : one->address;
+    }
+}
+
+/* Set RETURNED to what DELIVERY's mail, a bounce of the mail to SENT_TO, says: of
+ * that address the entry for it; without one, the mildest, because a list or a
+ * forwarding may have had several recipients. What names nobody may speak of a
+ * copy: it does not say that SENT_TO does not exist. */
+static void read_returned(returned_t *returned, const delivery_t *delivery)
 {
     const crm_mail_t *mail = delivery->mail;
-    crm_mail_failure_t failure = CRM_MAIL_NO_FAILURE;
-    int others = 0;
+    int known = 0, others = 0;
 
-    *status_p = NULL;
+    memset(returned, 0, sizeof(*returned));
     for (int i = 0; i < mail->bounces->nelts; i++) {
-        const crm_mail_bounce_t *one = &APR_ARRAY_IDX(mail->bounces, i,
-                                                      crm_mail_bounce_t);
-        int own = crm_email_equal(one->address, delivery->sent_to,
+        crm_mail_bounce_t one = APR_ARRAY_IDX(mail->bounces, i,
+                                              crm_mail_bounce_t);
+        int own = crm_email_equal(one.address, delivery->sent_to,
                                   delivery->pool);
 
-        if (!own && is_copy(delivery, one->address)) {
-            others++;
-            continue;
+        if (mail->failure > one.failure) {      /* it is the only one */
+            one.failure = mail->failure;
+            one.status = mail->status;
         }
-        if (i == others || own || one->failure < failure) {
-            failure = one->failure;
-            *status_p = one->status;
+        if (!own && is_copy(delivery, one.address)) {
+            add_copy(returned, &one, delivery->pool);
         }
-        if (own) {
-            break;
+        else if (!known && (own || !others++
+                            || one.failure < returned->failure)) {
+            returned->failure = one.failure;
+            returned->status = one.status;
+            known = own;
         }
     }
-    if (mail->failure > failure && (!others || others < mail->bounces->nelts)) {
-        failure = mail->failure;
-        *status_p = mail->status;
+    if (!mail->bounces->nelts) {
+        returned->failure = mail->failure;
+        returned->status = mail->status;
     }
-    return failure;
+    if (!known && delivery->copies
+        && returned->failure == CRM_MAIL_NO_ADDRESS) {
+        returned->failure = CRM_MAIL_FAILED;
+    }
 }
 
 /* Set the members of DELIVERY that depend on the database: the step, and
@@ -342,30 +366,55 @@ static void set_status(crm_intake_event_t *event, const delivery_t *delivery,
     binds[CRM_INTAKE_METADATA] = NULL;
 }
 
-/* Set what EVENT, which returns the mail of a step or answer, says of it (contract
- * 17.5). */
-static void set_failure(crm_intake_event_t *event, const delivery_t *delivery)
+/* Set what EVENT says of ADDRESSES, with blanks between them: that is why they are
+ * suppressed, BECAUSE. */
+static void set_suppressed(crm_intake_event_t *event, const char *addresses,
+                           const char *because)
 {
-    const char **binds = event->binds, *status;
-    crm_mail_failure_t failure;
+    if (addresses) {
+        event->binds[CRM_INTAKE_BOUNCED] = addresses;
+        event->binds[CRM_INTAKE_REASON] = because;
+    }
+}
 
-    if (delivery->mail->complaint) {
-        binds[CRM_INTAKE_BOUNCED] = delivery->sent_to;
-        binds[CRM_INTAKE_REASON] = "complaint";
+/* Set what EVENT, a complaint about the mail of a step or answer, says of it: a copy
+ * may be whose recipient complains (RFC 5965, 3.2). */
+static void set_complaint(crm_intake_event_t *event, const delivery_t *delivery)
+{
+    const char *by = delivery->mail->complainer;
+
+    if (by && !crm_email_equal(by, delivery->sent_to, delivery->pool)
+        && is_copy(delivery, by)) {
+        set_suppressed(event, by, "complaint");
         return;
     }
-    failure = failure_of(&status, delivery);
-    if (failure != CRM_MAIL_NO_FAILURE) {
-        binds[CRM_INTAKE_FAILED] = apr_pstrcat(
-            delivery->pool, "the mail was returned: ", status ? status
-            : "5.0.0", NULL);
+    set_suppressed(event, delivery->sent_to, "complaint");
+    if (delivery->answer_id) {
+        event->binds[CRM_INTAKE_FAILED] = "the recipient complained";
     }
-    else if ((status = reported(delivery))) {
+}
+
+/* Set what EVENT, which returns the mail of a step or answer, says of it and of its
+ * copies (contract 17.5). */
+static void set_failure(crm_intake_event_t *event, const delivery_t *delivery)
+{
+    returned_t returned;
+    const char *status;
+
+    read_returned(&returned, delivery);
+    if (returned.failure != CRM_MAIL_NO_FAILURE) {
+        event->binds[CRM_INTAKE_FAILED] = apr_pstrcat(
+            delivery->pool, "the mail was returned: ",
+            returned.status ? returned.status : "5.0.0", NULL);
+    }
+    else if (!returned.copies && (status = reported(delivery))) {
         set_status(event, delivery, status);
     }
-    if (failure == CRM_MAIL_NO_ADDRESS) {
-        binds[CRM_INTAKE_BOUNCED] = delivery->sent_to;
-        binds[CRM_INTAKE_REASON] = "bounced";
+    set_suppressed(event, returned.gone, "bounced");
+    if (returned.failure == CRM_MAIL_NO_ADDRESS) {
+        set_suppressed(event, !returned.gone ? delivery->sent_to
+                       : apr_pstrcat(delivery->pool, delivery->sent_to, " ",
+                                     returned.gone, NULL), "bounced");
     }
 }
 
@@ -403,7 +452,10 @@ static void make_event(crm_intake_event_t *event, const delivery_t *delivery)
     }
     set_participant(event, delivery);
     fill_event(event, delivery);
-    if (delivery->sent_to && returns_mail(delivery)) {
+    if (delivery->sent_to && delivery->mail->complaint) {
+        set_complaint(event, delivery);
+    }
+    else if (delivery->sent_to && returns_mail(delivery)) {
         set_failure(event, delivery);
     }
     crm_intake_tidy(event, delivery->pool);

@@ -317,6 +317,8 @@ int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
             &len, APR_ARRAY_IDX(parts, 0, GMimePart *), pool);
 
         kind = field(bytes, len, "Feedback-Type", pool);
+        mail->complainer = address_in(field(bytes, len, "Original-Rcpt-To",
+                                            pool), pool);
     }
     mail->complaint = 1;
     for (size_t i = 0; kind && i < CRM_NELTS(others); i++) {

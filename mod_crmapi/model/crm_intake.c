@@ -141,7 +141,7 @@ static const place_t places[CRM_INTAKE_FIELDS] = {
         F(NULL, NULL, "automatic", crm_type_boolean, .max = 0),
     [CRM_INTAKE_SUPPRESS] = TEXT(NULL, NULL, "suppress", .max = 0),
     [CRM_INTAKE_BOUNCED] =
-        F(NULL, NULL, "bounced", crm_type_email, .max = 0),
+        TEXT(NULL, NULL, "bounced", .max = 65536),
     [CRM_INTAKE_FAILED] = TEXT(NULL, NULL, "failed", .max = 0),
     [CRM_INTAKE_REASON] = TEXT(NULL, NULL, "reason", .max = 0),
     [CRM_INTAKE_LIFT] = TEXT(NULL, NULL, "lift", .max = 0),

@@ -73,7 +73,9 @@ typedef enum crm_intake_field_t {
     CRM_INTAKE_SUPPRESS,        /* "email" or "phone": suppress the sender's
                                    address ... */
     CRM_INTAKE_BOUNCED,         /* ... or this e-mail address, of which that is
-                                   said by who returns STEP_ID's mail */
+                                   said by who returns STEP_ID's mail; of
+                                   ANSWER_ID's several, with blanks between
+                                   them */
     CRM_INTAKE_FAILED,          /* why the mail of STEP_ID or ANSWER_ID was
                                    returned: that has failed. Without BOUNCED, its enrollment
                                    has failed as well */

@@ -762,13 +762,15 @@ START_TEST(a_feedback_report_is_a_complaint)
         pool, "From: fbl@isp.example\nReturn-Path: <>\nContent-Type:"
         " multipart/report; boundary=b; report-type=feedback-report\n\n--b\n"
         "\nx\n--b\nContent-Type: message/feedback-report\n\n"
-        "Version: 1\nFeedback-Type: ", feedback[_i].kind, "\n\n--b\n"
+        "Version: 1\nOriginal-Rcpt-To: <ada@example.org>\nFeedback-Type: ",
+        feedback[_i].kind, "\n\n--b\n"
         "Content-Type: message/rfc822\n\n" OURS "--b--\n", NULL);
     crm_mail_t mail;
 
     crm_mail_read(&mail, text, strlen(text), &options, pool);
     same(feedback[_i].kind, "kind", mail.automatic, "report");
     ck_assert_int_eq(mail.complaint, feedback[_i].complaint);
+    same(feedback[_i].kind, "complainer", mail.complainer, "ada@example.org");
     ck_assert_int_eq(mail.tokens->nelts, 1);
     ck_assert_int_eq(mail.references->nelts, 1);
 }
