@@ -25,7 +25,8 @@
 /* ---- RFC 3464 ------------------------------------------------------------ */
 
 /* Return the value of the field NAME in GROUP, LEN bytes of fields, unfolded
- * and as one line in POOL; NULL if it is missing. */
+ * and as one line in POOL; NULL if it is missing. Blanks may stand before its
+ * colon (RFC 5322, 4.5). */
 static const char *field(const char *group, apr_size_t len, const char *name,
                          apr_pool_t *pool)
 {
@@ -34,16 +35,17 @@ static const char *field(const char *group, apr_size_t len, const char *name,
 
     while (group < end) {
         const char *next = memchr(group, '\n', (apr_size_t)(end - group));
+        const char *colon;
 
         while (next && next + 1 < end && (next[1] == ' ' || next[1] == '\t')) {
             next = memchr(next + 1, '\n', (apr_size_t)(end - next - 1));
         }
         next = next ? next + 1 : end;
-        if ((apr_size_t)(next - group) > n && group[n] == ':'
-            && !strncasecmp(group, name, n)) {
-            return crm_mail_line(apr_pstrmemdup(pool, group + n + 1,
-                                                (apr_size_t)(next - group)
-                                                - n - 1), TEXT_CHARS, pool);
+        if ((apr_size_t)(next - group) > n && !strncasecmp(group, name, n)
+            && *(colon = group + n + strspn(group + n, " \t")) == ':') {
+            return crm_mail_line(apr_pstrmemdup(pool, colon + 1, (apr_size_t)
+                                                (next - colon - 1)),
+                                 TEXT_CHARS, pool);
         }
         group = next;
     }
