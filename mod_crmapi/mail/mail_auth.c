@@ -9,7 +9,9 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_email.h"
 #include "crm_network.h"
+#include "crm_text.h"
 #include "mail_address.h"
 #include "mail_read.h"
 
@@ -130,6 +132,20 @@ static const char *domain_of(const char *text)
     return at ? at + 1 : text;
 }
 
+/* Return DOMAIN (may be NULL) with A-labels, in POOL (contract 17.2): hosts write it
+ * in either form. */
+static const char *ascii_of(const char *domain, apr_pool_t *pool)
+{
+    const char *form;
+
+    if (!domain || crm_text_is_ascii(domain)
+        || !crm_text_valid_utf8(domain, strlen(domain))) {
+        return domain;
+    }
+    form = crm_email_canonical(apr_pstrcat(pool, "x@", domain, NULL), pool);
+    return form ? strchr(form, '@') + 1 : domain;
+}
+
 /* Return whether DOMAIN is PARENT or below it. */
 static int is_below(const char *domain, const char *parent)
 {
@@ -181,11 +197,11 @@ static int is_opposed(state_t *state, const result_t *result)
  * domain that signs. */
 static crm_mail_auth_t judge_signature(state_t *state, result_t *result)
 {
-    if (!result->signer) {
-        result->signer = domain_of(result->identity);
-    }
-    else if (result->identity
-             && !is_below(domain_of(result->identity), result->signer)) {
+    const char *identity = ascii_of(domain_of(result->identity), state->pool);
+
+    result->signer = result->signer ? ascii_of(result->signer, state->pool)
+                     : identity;
+    if (identity && !is_below(identity, result->signer)) {
         return CRM_MAIL_AUTH_FAIL;
     }
     if (!is_above(result->signer, state->domain)) {
@@ -198,7 +214,7 @@ static crm_mail_auth_t judge_signature(state_t *state, result_t *result)
 
 static crm_mail_auth_t judge(state_t *state, result_t *result)
 {
-    const char *from = domain_of(result->from);
+    const char *from = ascii_of(domain_of(result->from), state->pool);
 
     if (!strcasecmp(result->method, "dkim")) {
         return judge_signature(state, result);
@@ -320,7 +336,7 @@ static void begin(state_t *state, const char *ids, const char *domain,
                   apr_pool_t *pool)
 {
     state->ids = ids;
-    state->domain = domain;
+    state->domain = ascii_of(domain, pool);
     state->auth = CRM_MAIL_AUTH_UNTRUSTED;
     state->signatures = apr_array_make(pool, 4, sizeof(result_t));
     state->pool = pool;

@@ -948,6 +948,48 @@ END_TEST
 #define BY(what) "Received: " what "; Mon, 02 Nov 2026 10:00:00 +0100\n"
 #define FROM "From: Ada <ada@example.org>\n"
 
+/* A domain in U-labels and in A-labels is one (contract 17.2). */
+START_TEST(authentication_results_name_a_domain_in_either_form)
+{
+    static const struct {
+        const char *result, *domain;
+        crm_mail_auth_t auth;
+    } cases[] = {
+        {"dmarc=pass header.from=xn--kln-sna.example", "k\303\266ln.example",
+         CRM_MAIL_AUTH_PASS},
+        {"dmarc=pass header.from=K\303\226ln.example", "xn--kln-sna.example",
+         CRM_MAIL_AUTH_PASS},
+        {"dkim=pass header.d=xn--kln-sna.example", "a.k\303\266ln.example",
+         CRM_MAIL_AUTH_PASS},
+        {"dkim=pass header.i=@a.k\303\266ln.example"
+         " header.d=xn--kln-sna.example", "a.xn--kln-sna.example",
+         CRM_MAIL_AUTH_PASS},
+        {"dkim=pass header.d=k\303\266ln.example;"
+         " dkim=fail header.d=xn--kln-sna.example", "k\303\266ln.example",
+         CRM_MAIL_AUTH_FAIL},
+        {"dmarc=pass header.from=xn--kln-sna.example", "koln.example",
+         CRM_MAIL_AUTH_FAIL},
+        {"dmarc=pass header.from=k\303\266.example", "k\303\266ln.example",
+         CRM_MAIL_AUTH_FAIL},
+        {"dmarc=pass header.from=k\366ln.example", "k\303\266ln.example",
+         CRM_MAIL_AUTH_FAIL},
+        {"dkim=pass header.d=evil@k\303\266ln.example",
+         "k\303\266ln.example", CRM_MAIL_AUTH_NONE},
+        {"dkim=pass header.d=evil@shop.example", "shop.example",
+         CRM_MAIL_AUTH_NONE},
+    };
+
+    for (size_t i = 0; i < CRM_NELTS(cases); i++) {
+        apr_pool_t *pool = crm_check_pool();
+        const char *value = apr_pstrcat(pool, "mx.example; ", cases[i].result,
+                                        NULL);
+
+        ck_assert_msg(crm_mail_results(value, "mx.example", cases[i].domain,
+                                       pool) == cases[i].auth, "%s", value);
+    }
+}
+END_TEST
+
 START_TEST(only_a_trusted_host_verifies_a_sender)
 {
     static const struct {
@@ -1100,6 +1142,7 @@ int main(void)
                         CRM_NELTS(feedback));
     tcase_add_test(reads, the_envelopes_sender_counts);
     tcase_add_test(reads, authentication_results_are_read);
+    tcase_add_test(reads, authentication_results_name_a_domain_in_either_form);
     tcase_add_test(reads, only_a_trusted_host_verifies_a_sender);
     tcase_add_loop_test(breaks, truncated_mails_are_read, 0, MAILS);
     tcase_add_loop_test(breaks, damaged_mails_are_read, 0, MAILS);
