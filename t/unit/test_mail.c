@@ -990,6 +990,25 @@ START_TEST(authentication_results_name_a_domain_in_either_form)
 }
 END_TEST
 
+/* Signatures are compared with each other, so there may be 50 of them. */
+START_TEST(many_signatures_verify_nobody)
+{
+    for (int count = 49; count <= 51; count++) {
+        apr_pool_t *pool = crm_check_pool();
+        const char *value = "mx.example";
+
+        for (int i = 0; i < count; i++) {
+            value = apr_psprintf(pool, "%s; dkim=pass header.d=shop.example"
+                                 " header.s=s%d", value, i);
+        }
+        ck_assert_msg(crm_mail_results(value, "mx.example", "shop.example",
+                                       pool)
+                      == (count <= 50 ? CRM_MAIL_AUTH_PASS
+                                      : CRM_MAIL_AUTH_FAIL), "%d", count);
+    }
+}
+END_TEST
+
 START_TEST(only_a_trusted_host_verifies_a_sender)
 {
     static const struct {
@@ -1008,6 +1027,14 @@ START_TEST(only_a_trusted_host_verifies_a_sender)
         {RECEIVED RECEIVED PASS("c") PASS("a") FROM, 0},
         {RECEIVED SPF("b") PASS("a") RECEIVED FROM, 0},
         {RECEIVED PASS("a") RECEIVED_BY("a") FROM, 0},
+        /* also if that host had it from a program of its own, or from itself:
+         * a web page may send what its visitor writes */
+        {"Received: by a (Postfix, from userid 33) id 1; now\n" PASS("a") FROM,
+         0},
+        {BY("by a with local (Exim 4.96) id 1") PASS("a") FROM, 0},
+        {BY("by a with LMTP id 1") PASS("a") FROM, 0},
+        {BY("from a by a with LMTP id 1") PASS("a") FROM, 0},
+        {BY("from a (a [127.0.0.1]) by b with ESMTP id 1") PASS("a") FROM, 0},
         /* another host had it from a trusted one */
         {HOP("a", "") PASS("a") RECEIVED_BY("a") FROM, 1},
         {HOP("A", "(a [192.0.2.9])") PASS("a") RECEIVED_BY("a") FROM, 1},
@@ -1030,7 +1057,11 @@ START_TEST(only_a_trusted_host_verifies_a_sender)
         /* a client's name alone says nothing */
         {BY("from a by store") PASS("a") FROM, 0},
         {BY("from a by store with SMTP id 1") PASS("a") FROM, 0},
+        {BY("from a by store with ESMTP id 1") PASS("a") FROM, 0},
+        {BY("from a by store with ESMTPS id 1") PASS("a") FROM, 0},
         {BY("from a by store with ESMTPSA id 1") PASS("a") FROM, 0},
+        {BY("from a by store with UTF8SMTP id 1") PASS("a") FROM, 0},
+        {BY("from a by store with LMTPX id 1") PASS("a") FROM, 0},
         {BY("from a by store with local id 1") PASS("a") FROM, 0},
         {BY("from a by store with HTTP") PASS("a") FROM, 0},
         {BY("from a by store id 1 for <with@LMTP>") PASS("a") FROM, 0},
@@ -1143,6 +1174,7 @@ int main(void)
     tcase_add_test(reads, the_envelopes_sender_counts);
     tcase_add_test(reads, authentication_results_are_read);
     tcase_add_test(reads, authentication_results_name_a_domain_in_either_form);
+    tcase_add_test(reads, many_signatures_verify_nobody);
     tcase_add_test(reads, only_a_trusted_host_verifies_a_sender);
     tcase_add_loop_test(breaks, truncated_mails_are_read, 0, MAILS);
     tcase_add_loop_test(breaks, damaged_mails_are_read, 0, MAILS);
