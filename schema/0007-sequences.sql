@@ -99,8 +99,9 @@ CREATE INDEX enrollment_contact ON crmapi.enrollment
 CREATE INDEX enrollment_by_template ON crmapi.enrollment
     (workspace_id, template_id, created_at, id);
 
--- Set template_id of a new enrollment. Neither sequence nor template ever
--- changes. A trigger function.
+-- Set template_id of a new enrollment. Its sequence never changes; the template of
+-- that does when another one is deleted, and crmapictl changes both. A trigger
+-- function.
 CREATE FUNCTION crmapi.enrollment_template() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN

@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use Time::HiRes qw(time);
 use CrmTest;
+use CrmTest::Samples;
 use File::Temp qw(tempdir);
 use utf8;
 
@@ -483,6 +484,85 @@ subtest "prune" => sub {
         "again nothing");
 };
 
+# What an object owns: the table, the column and the kind of each foreign key to one
+# that --prune deletes.
+sub owners {
+    my $kinds = join ", ", map { "'crmapi.$_'::regclass" } @_;
+    return map { [split /\./] } map { $_->[0] } sql($db, "SELECT c.conrelid::regclass
+        || '.' || a.attname || '.' || k.relname, 1 FROM pg_constraint c
+        JOIN pg_class k ON k.oid = c.confrelid
+        JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = ANY (c.conkey)
+        WHERE c.contype = 'f' AND c.confrelid IN ($kinds)
+          AND a.attname <> 'workspace_id' ORDER BY 1");
+}
+
+# The columns of the workspace W that have one of IDS, but for totals.
+sub named {
+    my ($w, @ids) = @_;
+    my @columns = map { [split /\./] } map { $_->[0] } sql($db, "SELECT c.table_name
+        || '.' || c.column_name, 1 FROM information_schema.columns c
+        JOIN information_schema.tables t USING (table_schema, table_name)
+        WHERE c.table_schema = 'crmapi' AND t.table_type = 'BASE TABLE'
+          AND t.table_name <> 'counter' AND c.data_type = 'uuid' AND EXISTS (SELECT FROM
+              information_schema.columns w WHERE w.table_schema = 'crmapi'
+                AND w.table_name = c.table_name AND w.column_name = 'workspace_id')");
+    return [map { $_->[0] } sql($db, join " UNION ALL ", map { "SELECT '$_->[0]."
+        . "$_->[1]', count(*) FROM crmapi.$_->[0] WHERE workspace_id = '$w'"
+        . " AND $_->[1] = ANY ('{@{[join ',', @ids]}}') HAVING count(*) > 0" }
+        @columns)];
+}
+
+subtest "prune: all that an object owns is refused, or moves" => sub {
+    my $httpd = httpd(database => $db);
+    my $w = workspace($httpd, twin => 0);
+    my ($id, $c) = ($w->id, $w->client);
+    my @kinds = qw(agent pipeline pipeline_stage form sequence_template);
+    my @prune = ("--prune", "--workspace", $id);
+    CrmTest::Samples->new($w);
+
+    my $shown = $json->decode(show($id));
+    my ($stage) = @{$shown->{pipeline_stage}};
+    my %kept = ((map { $_ => $shown->{$_}[0]{id} } @kinds),
+        pipeline => $stage->{pipeline_id});
+    my @gone = grep { my $one = $_; !grep { $_ eq $one } values %kept }
+        map { $_->{id} } map { @{$shown->{$_}} } @kinds;
+    my @kept = ({ object => "workspace", id => $id },
+        map { { object => $_, id => $kept{$_} } } @kinds);
+    my @to = map { ("--move-to", $kept{$_}) } grep { $_ ne "pipeline" } @kinds;
+    apply(@prune, "--move-to", $kept{pipeline}, @to, lines(@kept));
+    is_deeply(named($id, @gone), [], "what was deleted is named nowhere");
+    is_deeply([sql($db, "SELECT * FROM crmapi.counter_verify()")], [],
+        "totals are right");
+    is($c->get("/api/v1/sequences/enrollments?template_id="
+        . $kept{sequence_template})->json->{pagination}{total}, 10,
+        "enrollments are those of the other template");
+
+    my %scope = (pipeline_stage => [qw(bot_id pipeline_id)], pipeline => ["bot_id"],
+        form => ["bot_id"]);
+    my %of = (bot_id => $kept{agent}, pipeline_id => $kept{pipeline});
+    for my $owner (owners(@kinds)) {
+        my ($table, $column, $kind) = @$owner[1 .. 3];
+        my $one = uuid();
+        my $row = "crmapi.$table WHERE workspace_id = '$id' AND id = (SELECT id"
+            . " FROM crmapi.$table WHERE workspace_id = '$id' ORDER BY id LIMIT 1)";
+        my $times = sql($db, "SELECT count(*) FROM information_schema.columns WHERE
+            table_schema = 'crmapi' AND table_name = '$table'
+            AND column_name = 'updated_at'");
+        my $at = sub { sql($db, "SELECT " . ($times ? "updated_at" : "1")
+            . " FROM $row") };
+        apply("--workspace", $id, lines({ object => $kind, id => $one,
+            name => "One", map { $_ => $of{$_} } @{$scope{$kind} // []} }));
+        sql($db, "UPDATE " . $row =~ s/ WHERE/ SET $column = '$one' WHERE/r);
+        my $before = $at->();
+        like(refusal(@prune, lines(@kept)), qr/the $kind $one still owns/,
+            "$table.$column: refused");
+        apply(@prune, "--move-to", $kept{$kind}, lines(@kept));
+        is(sql($db, "SELECT $column FROM $row"), $kept{$kind}, "and moved");
+        $times ? isnt($at->(), $before, "with its updated_at")
+            : is($at->(), $before, "it has no updated_at");
+    }
+};
+
 # What sends and what was sent: all columns of the enrollments of the workspace SLUG
 # and of their steps.
 sub enrolled {
@@ -550,7 +630,8 @@ subtest "running enrollments keep their steps" => sub {
         . " JOIN crmapi.submission s ON s.workspace_id = w.id"
         . " WHERE w.slug = 'run'")], [$other, $id{"form Other"}],
         "with --move-to they belong to others");
-    is(enrolled("run"), $before, "the enrollment has the steps that it had");
+    is(enrolled("run"), $before =~ s/\Q$id{"sequence_template Welcome"}\E/$other/gr,
+        "the enrollment has the steps that it had");
     $worker->once("203$_-01-01T00:00:00Z") for 5 .. 7;
     is_deeply($texts->(), [("first") x 3], "and these are sent");
 };

@@ -11,7 +11,8 @@
 #include "crmapictl_match.h"
 #include "crmapictl_options.h"
 
-/* What rows of a kind own: the rows of TABLE whose COLUMN has their id. */
+/* What rows of a kind own: the rows of TABLE whose COLUMN has their id. An enrollment
+ * has its sequence's template, too, and is locked before it (0009). */
 static const struct {
     const char *kind;
     const char *table;
@@ -32,6 +33,7 @@ static const struct {
     {"pipeline_stage", "contact", "pipeline_stage_id", "contacts", 1},
     {"pipeline_stage", "company", "pipeline_stage_id", "companies", 1},
     {"form", "submission", "form_id", "submissions", 0},
+    {"sequence_template", "enrollment", "template_id", "sequences", 0},
     {"sequence_template", "sequence", "template_id", "sequences", 0},
     {NULL, NULL, NULL, NULL, 0}
 };
