@@ -97,6 +97,8 @@ subtest "workspaces" => sub {
         "caf-nal-2", "a slug made from a name gets a number");
     is(asked($db, "workspace", "create", "--name", "東京")->{slug},
         "workspace", "a name without a letter of a slug's gives one");
+    is(asked($db, "workspace", "create", "--name", uuid())->{slug},
+        "workspace-2", "so does an id: a slug is none");
     is(length asked($db, "workspace", "create", "--name", "a" x 1000)
         ->{slug}, 53, "a long name gives a shorter slug");
 

@@ -94,7 +94,7 @@ crm_error_t *ctl_check_slug(ctl_t *ctl, const char *slug)
 
 /* Return a slug made from NAME: its ASCII letters and digits in lower case,
  * with one hyphen for all other characters between them, and room for
- * "-99999999". */
+ * "-99999999". A name that gives none, or an id, gives "workspace". */
 static const char *slug_from(const char *name, apr_pool_t *pool)
 {
     char *slug = apr_palloc(pool, SLUG_MAX + 1);
@@ -112,7 +112,7 @@ static const char *slug_from(const char *name, apr_pool_t *pool)
         gap = !(c < 0x80 && isalnum(c));
     }
     slug[len] = '\0';
-    return len ? slug : "workspace";
+    return ctl_slug_rule(slug) ? "workspace" : slug;
 }
 
 /* Run an INSERT or UPDATE of a workspace. Errors name an invalid PLAN or ID. */
