@@ -113,6 +113,7 @@ sub state_of {
 
 my $mail = "From: ada\@example.org\nTo: sales\@crm.example\nSubject: x\n\nx\n";
 my %said;       # commands that were tried
+my $uuid = qr/^[0-9a-f-]{36}$/;
 
 # The number of rows that say who changed what (contract 14.7): by the command of
 # WORDS, or by all.
@@ -123,7 +124,8 @@ sub audited {
 
 # Run the command of WORDS with ARGUMENTS. how => "reads", "writes", or "is
 # everybody's": then it shows and does what is no workspace's; changes => 1: and changes it. bare => 1: an
-# id alone says what it is done to, unless two have it.
+# id alone says what it is done to, unless two have it. What was changed is in its row
+# of the audit: the operand, the workspace that is NAMED, or OBJECT.
 sub tries {
     my ($words, $arguments, %arg) = @_;
     my @call = (split(/ /, $words), @$arguments);
@@ -159,23 +161,38 @@ sub tries {
             : is_deeply($now, $had, "and nothing was done");
         is(audited($changes ? $words : ()) - $rows, $changes ? 1 : 0, $changes
             ? "one row says who did it" : "no row says that");
+        names_object($words, exists $arg{object} ? $arg{object}
+            : $arg{bare} ? $arguments->[0] : $arg{named} ? $mine->id : undef,
+            $everybodys || $words =~ /^workspace (?:hold|release|delete)$/
+            ? undef : $mine->id) if $changes;
         $arg{then}->($out) if $arg{then};
     };
+}
+
+# The last row of the command of WORDS says that the object ID (a value or a pattern)
+# of the workspace WHOSE was changed.
+sub names_object {
+    my ($words, $id, $whose) = @_;
+    my ($row) = grep { $_->{action} eq $words } @{asked("audit", "list")};
+    is($row->{workspace_id}, $whose, "and in which workspace");
+    ref $id ? like($row->{object_id}, $id, "and on which object")
+        : is($row->{object_id}, $id, "and on which object");
 }
 
 tries("migrate", [], changes => 1, how => "is everybody's");
 tries("status", [], how => "is everybody's");
 tries("worker list", [], how => "is everybody's");
-tries("role create", ["api", "crm_twins_$$"], changes => 1, how => "is everybody's");
+tries("role create", ["api", "crm_twins_$$"], object => "crm_twins_$$",
+    changes => 1, how => "is everybody's");
 sql($db, "DROP ROLE crm_twins_$$");
 tries("workspace list", [], how => "is everybody's");
 tries("hold", ["--all"], changes => 1, how => "is everybody's");
 tries("release", [], changes => 1, how => "is everybody's");
-tries("workspace create", ["--name", "Third"], changes => 1, how => "is everybody's");
+tries("workspace create", ["--name", "Third"], object => $uuid, changes => 1, how => "is everybody's");
 tries("plan list", [], how => "is everybody's");
 tries("plan create", ["--name", "third", "--api", "on", "--sequences", "on"],
-    changes => 1, how => "is everybody's");
-tries("plan set", ["third", "--api", "off"], changes => 1, how => "is everybody's");
+    object => "third", changes => 1, how => "is everybody's");
+tries("plan set", ["third", "--api", "off"], object => "third", changes => 1, how => "is everybody's");
 tries("job list", [], how => "is everybody's");
 
 tries("job list", [], name => "of one", how => "reads", then => sub {
@@ -189,10 +206,10 @@ tries("workspace retention", [$mine->id, "--retention-events", 1],
 tries("workspace hold", [$mine->id], how => "writes", named => 1);
 tries("workspace release", [$mine->id], how => "writes", named => 1);
 tries("workspace dump", [$mine->id], how => "reads", named => 1);
-tries("workspace restore", ["--as", "new"], changes => 1, how => "is everybody's",
+tries("workspace restore", ["--as", "new"], object => $uuid, changes => 1, how => "is everybody's",
     stdin => dump_of($db, $mine->id));
-tries("key create", ["--name", "k", "--scopes", "read"], how => "writes");
-tries("key import", ["--name", "k", "--scopes", "read"], how => "writes",
+tries("key create", ["--name", "k", "--scopes", "read"], object => $uuid, how => "writes");
+tries("key import", ["--name", "k", "--scopes", "read"], object => $uuid, how => "writes",
     stdin => "svc_live_" . "a" x 30);
 tries("key list", [], how => "reads");
 tries("key set", [$key, "--read-limit", "9"], how => "writes", bare => 1);
@@ -200,7 +217,7 @@ tries("key rotate", [$key], how => "writes", bare => 1);
 tries("link-key rotate", [$mine->id], how => "writes", named => 1);
 tries("link-key drop", [$mine->id], how => "writes", named => 1);
 tries("key revoke", [$key], how => "writes", bare => 1);
-tries("intake create", ["--name", "k"], how => "writes");
+tries("intake create", ["--name", "k"], object => $uuid, how => "writes");
 tries("intake list", [], how => "reads");
 tries("intake revoke", [$token], how => "writes", bare => 1);
 tries("attachment list", [$message], how => "reads", bare => 1, then => sub {
@@ -211,9 +228,9 @@ tries("agent origins", [$agent], name => "asked", how => "reads", bare => 1);
 tries("agent origins", [$agent, "--origins", "https://m.example"],
     name => "set", how => "writes", bare => 1);
 tries("deliver", [], how => "writes", stdin => $mail);
-tries("admin add", ["--email", "new\@example.org"], how => "writes");
+tries("admin add", ["--email", "new\@example.org"], object => $uuid, how => "writes");
 tries("admin list", [], how => "reads");
-tries("admin remove", ["--email", "boss\@example.org"], how => "writes");
+tries("admin remove", ["--email", "boss\@example.org"], object => $uuid, how => "writes");
 tries("enrollment list", [], how => "reads");
 tries("enrollment approve", [$waits], how => "writes", bare => 1);
 tries("enrollment reject", [$other], how => "writes", bare => 1);
@@ -221,9 +238,9 @@ tries("enrollment stop", [$runs], how => "writes", bare => 1);
 tries("suppress add", ["--email", "no\@example.org"], how => "writes");
 tries("suppress list", [], how => "reads");
 tries("suppress remove", ["--email", "no\@example.org"], how => "writes");
-tries("reply", ["--contact", $contact], how => "writes");
+tries("reply", ["--contact", $contact], object => $contact, how => "writes");
 tries("webhook add", ["--url", "https://n.example/", "--events",
-    "form.submitted"], how => "writes");
+    "form.submitted"], object => $uuid, how => "writes");
 tries("webhook list", [], how => "reads");
 tries("webhook deliveries", [], how => "reads");
 tries("webhook rotate", [$endpoint], how => "writes", bare => 1);
@@ -245,7 +262,7 @@ tries("usage", [$mine->id], how => "reads", named => 1);
 tries("apply", ["-"], how => "writes", stdin => $json->encode({
     object => "agent", id => $agent, summary => "applied" }));
 tries("contact export", [$contact], how => "reads");
-tries("contact erase", [$contact], how => "writes");
+tries("contact erase", [$contact], object => $contact, how => "writes");
 tries("audit list", [], how => "reads");
 tries("erasure list", [], how => "is everybody's");
 tries("erasure add", [], changes => 1, how => "is everybody's",

@@ -4,6 +4,7 @@
 
 #include "crm_db.h"
 #include "crm_sql.h"
+#include "crmapictl_audit.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
@@ -31,6 +32,7 @@ crm_error_t *ctl_plan_create(ctl_t *ctl)
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is a plan \"%s\" already", values[0]);
     }
+    ctl_audit_object(ctl, NULL, values[0]);
     ctl_print_one(ctl, NULL, result, columns);
     return NULL;
 }

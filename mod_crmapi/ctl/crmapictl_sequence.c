@@ -92,6 +92,7 @@ crm_error_t *ctl_admin_remove(ctl_t *ctl)
         return ctl_fault(ctl, "%s is not an admin of the workspace",
                          values[1]);
     }
+    ctl_audit_object(ctl, values[0], PQgetvalue(result, 0, 0));
     ctl_print_one(ctl, NULL, result, admin_columns);
     return NULL;
 }
@@ -297,5 +298,6 @@ crm_error_t *ctl_reply(ctl_t *ctl)
     if (!PQntuples(result)) {
         return ctl_fault(ctl, "there is no contact %s in the workspace", id);
     }
+    ctl_audit_object(ctl, values[0], apr_pstrdup(ctl->pool, id));
     return record(ctl, &event, "stopped");
 }
