@@ -84,7 +84,7 @@ CREATE FUNCTION crmapi.now_ms() RETURNS timestamptz
     RETURN date_trunc('milliseconds', statement_timestamp());
 
 -- TARGET after the JSON Merge Patch PATCH (RFC 7396, 2). In PL/pgSQL
--- because it calls itself, at most as deep as a stored object is.
+-- because it calls itself, at most as deep as a stored object is. For the API.
 CREATE FUNCTION crmapi.json_merge(target jsonb, patch jsonb) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
@@ -106,7 +106,7 @@ END
 $$;
 
 -- Whether OBJECT has at most 64 KiB (contract 6.3). The text of jsonb has a blank
--- behind each comma and colon, which bodies are measured without.
+-- behind each comma and colon, which bodies are measured without. For the API.
 CREATE FUNCTION crmapi.json_fits(object jsonb) RETURNS boolean
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE

@@ -53,7 +53,7 @@ BEGIN
 END
 $$;
 
--- The keys of rows that may contain one of OBJECTS.
+-- The keys of rows that may contain one of OBJECTS. For the API.
 CREATE FUNCTION crmapi.member_keys(workspace uuid, objects jsonb[])
     RETURNS bigint[]
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$

@@ -161,7 +161,7 @@ CREATE INDEX enrollment_step_reply ON crmapi.enrollment_step
 
 -- ---- the states of an enrollment (contract 11.7) ---------------------------
 
--- Whether an enrollment with STATUS has not ended.
+-- Whether an enrollment with STATUS has not ended. Internal.
 CREATE FUNCTION crmapi.enrollment_is_live(status text) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN status IN ('generating', 'pending_approval', 'approved',

@@ -590,7 +590,7 @@ $$;
 -- text keeps the old one; a text that the step's channel does not have is
 -- ignored. Returns the enrollment's status, NULL if there is no such step;
 -- nothing changes unless that is pending_approval. Locks: enrollment, step.
--- For the API and the worker.
+-- Internal.
 CREATE FUNCTION crmapi.step_edit(workspace uuid, enrollment uuid, step uuid,
                                  subject text, body text, objective text)
     RETURNS text

@@ -277,6 +277,62 @@ subtest "each table and function: who may do what is listed" => sub {
         "and no other file grants or revokes");
 };
 
+# The folders that the program of each role is linked with (mod_crmapi/README).
+my %FOLDERS = (crmapi_worker => [qw(base database model mail worker)],
+    crmapi_api => [qw(base database shared model serve rest crm pages intake mcp
+        module)]);
+
+# The text of all files below FOLDER that end with END.
+sub text_of {
+    my ($folder, $end) = @_;
+    return join "", map { -d $_ ? text_of($_, $end) : /\Q$end\E$/
+        ? read_file($_) : "" } glob "$folder/*";
+}
+
+# The names of functions that ROLE's program needs: those that its sources name, or
+# tables and views do (defaults, checks, triggers), and those that these call, as far
+# as they run with the caller's rights. The sources say some names in two parts.
+sub needed {
+    my ($role) = @_;
+    my %body;
+    $body{$_->[0]} .= $_->[1] for sql($db, "SELECT proname,
+        pg_get_functiondef(oid) FROM pg_proc
+        WHERE pronamespace = 'crmapi'::regnamespace AND NOT prosecdef");
+    my @texts = ((map { text_of("$CrmTest::TOP/mod_crmapi/$_", ".c"),
+            text_of("$CrmTest::TOP/mod_crmapi/$_", ".h") } @{$FOLDERS{$role}}),
+        text_of("$CrmTest::TOP/schema/citus", ".sql"), map { $_->[0] // "" }
+        sql($db, "SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_attrdef d
+                  JOIN pg_class c ON c.oid = d.adrelid
+                  WHERE c.relnamespace = 'crmapi'::regnamespace
+                  UNION ALL SELECT pg_get_constraintdef(oid) FROM pg_constraint
+                  WHERE connamespace = 'crmapi'::regnamespace
+                  UNION ALL SELECT pg_get_viewdef(oid) FROM pg_class
+                  WHERE relnamespace = 'crmapi'::regnamespace AND relkind = 'v'
+                  UNION ALL SELECT pg_get_indexdef(i.indexrelid) FROM pg_index i
+                  JOIN pg_class c ON c.oid = i.indrelid
+                  WHERE c.relnamespace = 'crmapi'::regnamespace
+                  UNION ALL SELECT p.prosrc FROM pg_trigger t
+                  JOIN pg_proc p ON p.oid = t.tgfoid
+                  WHERE NOT p.prosecdef
+                    AND p.pronamespace = 'crmapi'::regnamespace"));
+    my %needed;
+    while (defined(my $text = shift @texts)) {
+        for my $name (grep { !$needed{$_}++ } $text =~ /(\w+)/g) {
+            push @texts, delete $body{$name} if defined $body{$name};
+        }
+    }
+    return \%needed;
+}
+
+subtest "no program may call a function that it does not need" => sub {
+    my $may = listed_functions();
+    for my $role (@ROLES) {
+        my $needed = needed($role);
+        is_deeply([grep { !$needed->{$_} } sort keys %{$may->{$role}}], [],
+            $role);
+    }
+};
+
 subtest "a function with the owner's rights finds nothing of the caller's" => sub {
     is_deeply([sql($db, "SELECT oid::regprocedure FROM pg_proc
         WHERE pronamespace = 'crmapi'::regnamespace AND prosecdef

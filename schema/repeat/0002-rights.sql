@@ -93,7 +93,8 @@ function (who, names) AS (VALUES
     ('crmapi_api', 'answer_refusal chat_seen message_answer event_end event_end_at intake_key_find key_look_up'
         ' key_roll review_act review_digest review_times token_sign_page'
         ' token_signed suppression_add contact_merge'
-        ' key_may contact_last_contacted_at contact_suppressed_of usage_add'),
+        ' key_may contact_last_contacted_at contact_suppressed_of usage_add'
+        ' json_merge json_fits member_keys'),
     ('crmapi_worker', 'audit_trim conversation_idle counter_mend counter_trim'
         ' enrollment_end enrollment_failed enrollment_generated erased_sent event_trim'
         ' hold_of idempotency_trim instance_hold instance_look intake_trim'
@@ -108,14 +109,14 @@ function (who, names) AS (VALUES
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),
     ('crmapi_api crmapi_worker', 'contact_erase contact_replied contact_suppressed enrollment_approve'
         ' bell bell_heard bell_message enrollment_reject enrollment_stop event_base event_next'
-        ' intake is_suppressed step_edit suppress suppress_lift webhook_plan'
+        ' intake is_suppressed suppress suppress_lift webhook_plan'
         -- on values: columns, defaults and checks of the tables call them
         ' conversation_last_activity counter_slot digits domain_ascii'
         ' domain_character email_base email_canonical email_key email_keys'
-        ' enrollment_is_live event_bound event_id event_ticket event_time fold'
+        ' event_bound event_id event_ticket event_time fold'
         ' job_about list_join list_primary list_text now_ms pacing_fit phone_ascii'
         ' phone_e164 phone_key phone_keys phone_plain phone_read punycode tag_keys'
-        ' field_keys member_keys address_keys contact_keys json_merge json_fits'
+        ' field_keys address_keys contact_keys'
         -- on rows: 0001-events.sql makes them
         ' activity_fields company_fields contact_fields contact_merged_fields'
         ' conversation_fields'
