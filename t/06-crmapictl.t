@@ -386,6 +386,27 @@ subtest "httpd-conf prints httpd's configuration for a database" => sub {
     is($params->($conf), "host=" . postgres()->host . " dbname=$db user=$one"
         . " connect_timeout=5", "of this database, for that login");
 
+    # what says where the database is, and how it is reached, but not who asks
+    my %same = (host => postgres()->host, dbname => $db, port => "5432",
+        sslmode => "allow", sslrootcert => "/ca", sslcrl => "/crl",
+        sslcrldir => "/crls", ssl_min_protocol_version => "TLSv1.1",
+        ssl_max_protocol_version => "TLSv1.3", channel_binding => "disable",
+        gssencmode => "disable", krbsrvname => "pg",
+        target_session_attrs => "read-write");
+    my %own = (application_name => "me", connect_timeout => 9, keepalives => 0,
+        options => "-cgeqo=off", passfile => "/none", sslcert => "/cert",
+        user => $CrmTest::Postgres::SUPERUSER);
+    $conf = crmapictl_ok($db, "--database", join(" ", map { "$_=" . {%same, %own}
+        ->{$_} } sort keys %same, keys %own), "httpd-conf", $one);
+    delete $same{port};     # the default
+    is_deeply({ map { split /=/, $_, 2 } split / /, $params->($conf) }, { %same,
+        user => $one, connect_timeout => 5 }, "with all that leads there");
+
+    # a group is no login
+    sql($db, "CREATE ROLE \"group-$one\" IN ROLE crmapi_api");
+    fails("a group", $db, 1, qr/no login group-$one of crmapi_api/, "httpd-conf",
+        "group-$one");
+
     # What libpq reads is what was given, through the quotes of httpd.conf.
     my $odd = qq{o"d'd \\ \$x %y} . substr $db, -6;
     crmapictl_ok($db, "role", "create", "api", $odd);
@@ -397,7 +418,7 @@ subtest "httpd-conf prints httpd's configuration for a database" => sub {
     crmapictl_ok($db, "role", "create", "api", $variable);
     fails("httpd would replace it", $db, 1, qr/user has characters that httpd/,
         "httpd-conf", $variable);
-    for my $role ($one, $two, $odd, $variable) {
+    for my $role ($one, $two, $odd, $variable, "group-$one") {
         my $quoted = $role =~ s/"/""/gr;
         sql($db, qq(DROP OWNED BY "$quoted"; DROP ROLE "$quoted"));
     }

@@ -325,6 +325,10 @@ subtest "14.6 rotate: a successor with the same rights, and no 401 meanwhile"
         "--overlap", "2w");
     is($code, 2, "--overlap 2w");
     like($error, qr/--overlap must be a time/, "named");
+    my (undef, $soon) = new_key($w, "--expires", my $end = strftime(
+        "%Y-%m-%dT%H:%M:%S.000Z", gmtime(time + 3600)));
+    $w->ctl("key", "rotate", $soon, "--overlap", "2h");
+    is(shown($w, $soon)->{expires_at}, $end, "an overlap gives no key more time");
 };
 
 # On a slow machine the tests in between take longer than this: then it must be

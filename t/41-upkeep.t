@@ -102,6 +102,68 @@ subtest "a daemon that ends cancels what upkeep is doing" => sub {
         . " < now() - interval '30 days'"), 0, "the next run goes on");
 };
 
+# What a run deletes by its age: a table, the columns of a row, its values with the
+# time AT, the column that has it, after how many hours it stays and goes, and how many
+# rows more than two batches have.
+my @AGED = (
+    ["intake_event", "workspace_id, event_id, created_at", "w.id, n::text, AT",
+        "created_at", 719, 721],
+    ["idempotent_answer", "workspace_id, key, request, status, body, created_at",
+        "w.id, sha256(n::text::bytea), sha256('r'), 200, 'x', AT", "created_at",
+        23, 25],
+    ["event", "workspace_id, id, type, created_at, fields",
+        "w.id, gen_random_uuid(), 'contact.deleted', AT, '{}'", "created_at",
+        719, 721],
+    ["job", "workspace_id, kind, state, finished_at",
+        "w.id, 'test.x', 'done', AT", "finished_at", 167, 169],
+    ["job", "workspace_id, kind, state, finished_at",
+        "w.id, 'test.x', 'cancelled', AT", "finished_at", 167, 169],
+    ["audit", "workspace_id, id, at, actor_kind, actor, login, action, object,"
+        . " details", "w.id, gen_random_uuid(), AT, 'system', 'x', 'x', 'x', 'x',"
+        . " '{}'", "at", 1095 * 24 - 1, 1095 * 24 + 1],
+    ["send_count", "workspace_id, bot_id, day, n",
+        "w.id, gen_random_uuid(), (AT)::date, 1", "day", 216, 240],
+    ["worker", "id, name, host, pid, version, threads, heartbeat_at",
+        "'w' || n, 'w', 'h', 1, 'v', 1, AT", "heartbeat_at", 23, 25],
+    ["original", "workspace_id, message_id, number, created_at, bytes",
+        "w.id, md5(n::text)::uuid, 1, AT, 'x'", "created_at", 90 * 24 - 1,
+        90 * 24 + 1, 41],
+);
+
+subtest "a run deletes all that is too old, however much it is, and no more" => sub {
+    my $own = database();
+    my $id = uuid();
+    my $at = sub { "now() - interval '$_[0] h'" };
+    sql($own, "INSERT INTO crmapi.workspace (id, name, slug) VALUES ('$id', 'W',
+        'w'); INSERT INTO crmapi.agent (id, workspace_id, name) VALUES ('$id',
+        '$id', 'A'); INSERT INTO crmapi.conversation (id, workspace_id, bot_id,
+            type) VALUES ('$id', '$id', '$id', 4);
+        INSERT INTO crmapi.message (workspace_id, id, conversation_id, role)
+        SELECT '$id', md5(n::text)::uuid, '$id', 'user'
+        FROM generate_series(1, 42) n");
+    my @had = map { scalar sql($own, "SELECT count(*) FROM crmapi.$_->[0]") } @AGED;
+    for my $one (@AGED) {
+        my ($table, $columns, $values, undef, $stays, $goes, $rows) = @$one;
+        $rows //= 2001;
+        for my $case ([$goes, "n <= $rows"], [$stays, "n > $rows"]) {
+            my $row = $values =~ s/\bAT\b/$at->($case->[0])/er;
+            sql($own, "INSERT INTO crmapi.$table ($columns) SELECT $row"
+                . " FROM crmapi.workspace w, generate_series(1, $rows + 1) n"
+                . " WHERE $case->[1]");
+        }
+    }
+    worker(database => $own, no_start => 1)->once;
+    for my $one (@AGED) {
+        my ($table, undef, $values, $column, $stays, $goes) = @$one;
+        my $had = shift @had;
+        my $both = grep { $_->[0] eq $table } @AGED;
+        is(sql($own, "SELECT count(*) - $had FROM crmapi.$table"), $both,
+            "$table: one row stays");
+        is(sql($own, "SELECT count(*) FROM crmapi.$table WHERE $column < "
+            . $at->($goes)), 0, "the one that is young enough");
+    }
+};
+
 # What upkeep deletes or changes: a table, the columns of a row of the workspace w
 # that is not due, those in which a row that is due differs, and the condition for
 # a row that upkeep has left as it was.

@@ -60,6 +60,63 @@ subtest "keys: create, set, rotate, revoke" => sub {
         "and no secret");
 };
 
+# What commands keep of their options: of those here the values, as given, of all
+# others that there was one. New options have to come here.
+subtest "values of options, if they say nothing about people and are no secrets" => sub {
+    my $id = $other->id;
+    my @of = ("--workspace", $id);
+    for my $case (
+        ["workspace create", [], { slug => "kept", plan => "pro" },
+            { name => "zq", id => uuid() }],
+        ["workspace set", [$id], { plan => "pro", "read-limit" => 7,
+            "write-limit" => 8, currency => "EUR", "time-zone" => "Europe/Paris",
+            "sender-domains" => "x.example", events => "off",
+            "retention-conversations" => 9, "retention-submissions" => 10,
+            "retention-events" => 11 }, { name => "zq" }],
+        ["key create", \@of, { scopes => "read", "read-limit" => 7,
+            "write-limit" => 8, expires => "2099-01-01",
+            address => "192.0.2.0/24" }, { name => "zq", "key-prefix" => "zq_" }],
+        ["key set", \@of, { "read-limit" => 7, "write-limit" => 8,
+            expires => "2099-01-01", address => "192.0.2.0/24" }, {}],
+        ["key rotate", \@of, { overlap => "1h" }, { "key-prefix" => "zq_" }],
+        ["link-key rotate", [$id], { "keep-days" => 5 }, {}],
+        ["plan create", [], { api => "on", sequences => "off" },
+            { name => "zq" }],
+        ["plan set", ["zq"], { api => "on", sequences => "on" }, {}],
+        ["intake create", \@of, {}, { name => "zq" }],
+        ["agent origins", [$other->agent, @of],
+            { origins => "https://x.example" }, {}],
+        ["admin add", \@of, {}, { email => "zq\@x.example", name => "zq" }],
+        ["admin remove", \@of, {}, { email => "zq\@x.example" }],
+        ["suppress add", \@of, {}, { phone => "+4930123456", reason => "zq" }],
+        ["suppress remove", \@of, {}, { phone => "+4930123456" }],
+        ["webhook add", \@of, { events => "contact.created" },
+            { url => "https://x.example/zq" }],
+        ["apply", [@of, "-"], {}, { set => "A=zq", "set-file" => "B=/dev/null" }],
+        ["workspace hold", [$id], { api => "on" }, { reason => "zq" }],
+        ["workspace release", [$id], { "skip-due-before" => "2001-01-01" }, {}],
+    ) {
+        my ($words, $arguments, $kept, $named) = @$case;
+        my %options = (%$kept, %$named);
+        my @more = $words =~ /^key (?:set|rotate)$/ ? ($other->key_ids)[0] : ();
+        crmapictl_ok($database, { stdin => $json->encode({ object => "agent",
+            name => "A" }) }, split(/ /, $words), @$arguments, @more,
+            map { ("--$_", $options{$_}) } sort keys %options);
+        my ($row) = grep { $_->{action} eq $words } rows();
+        is_deeply($row->{details}, { %$kept, map { $_ => undef }
+            keys %$named }, $words);
+        my ($help) = (crmapictl(undef, split(/ /, $words), "--help"))[1];
+        my %left = map { $_ => 1 } $help =~ /^  --([a-z-]+) [A-Z]/mg;
+        delete @left{keys %options, qw(workspace database timeout email phone
+            move-to)};
+        is_deeply([sort keys %left], [], "$words: no other option has a value");
+    }
+    crmapictl_ok($database, "hold", "--all", "--reason", "zq");
+    is_deeply((rows())[0]{details}, { all => JSON::PP::true, reason => undef },
+        "hold: an option without a value");
+    crmapictl_ok($database, "release", "--all");
+};
+
 subtest "who came by sudo or SSH is told" => sub {
     local $ENV{SUDO_USER} = "alice";
     local $ENV{SSH_CONNECTION} = "203.0.113.9 50000 192.0.2.1 22";
@@ -144,6 +201,9 @@ subtest "the rows of a workspace, of a time, and of the database" => sub {
         "pro"], "what concerns no workspace");
     ok((grep { $_->{action} eq "workspace create" && $_->{object_id} eq $w->id }
         mine()), "how a workspace began is one of its rows");
+    my $at = $row->{at};
+    ok((grep { $_->{at} eq $at } rows("--from", $at, "--to", $at)),
+        "bounds are inclusive");
     is(scalar(() = rows("--to", "2001-01-01")), 0, "up to a time");
     is(scalar(() = rows("--from", "2099-01-01")), 0, "from a time on");
     ok(scalar(() = rows("--from", "2001-01-01", "--to", "2099-01-01")), "both");
@@ -181,7 +241,8 @@ subtest "old rows are trimmed after keep_audit" => sub {
         sql($database, "INSERT INTO crmapi.audit SELECT a.workspace_id,
             gen_random_uuid(), now() - $days * interval '1 day', a.actor_kind,
             a.actor, a.login, a.origin, 'old $days', a.object, a.object_id,
-            a.details FROM crmapi.audit a WHERE a.action = 'plan set'");
+            a.details FROM crmapi.audit a WHERE a.action = 'plan set'
+            AND a.object_id = 'pro'");
     }
     my $worker = worker(database => $database, no_start => 1,
         conf => { keep_audit => "100d" });

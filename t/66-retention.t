@@ -188,6 +188,41 @@ subtest "events: an older cursor is gone, as after keep_deliveries" => sub {
     $w->ctl("workspace", "set", $w->id, "--events", "off");
 };
 
+# By a workspace's retention, and by the site's keep_deliveries.
+subtest "an event that a webhook has not got is still needed" => sub {
+    my $endpoint = uuid();
+    sql($database, "INSERT INTO crmapi.webhook_endpoint (workspace_id, id, url,
+        events, key) VALUES ($in, '$endpoint', 'https://x.example/',
+        '{form.submitted}', crmapi.webhook_key())");
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    my $run = sub { sql($database, "DELETE FROM crmapi.upkeep"); $worker->once };
+    my $since = sub { scalar sql($database, "SELECT since FROM crmapi.event_feed
+        WHERE workspace_id = $in") };
+    for my $case ([8, 7], [31, "never"]) {
+        my ($age, $retention) = @$case;
+        sql($database, "DELETE FROM crmapi.event WHERE workspace_id = $in");
+        $c->post("/api/v1/contacts", { bot_id => $w->agent }) for 1 .. 3;
+        my $ids = left("event");
+        sql($database, "UPDATE crmapi.event SET created_at = now() - $age
+            * interval '1 day' WHERE workspace_id = $in;
+            INSERT INTO crmapi.webhook_delivery (workspace_id, id, event_id,
+                endpoint_id, job_id) VALUES ($in, gen_random_uuid(), '$ids->[0]',
+                '$endpoint', 0)");
+        $w->ctl("workspace", "set", $w->id, "--retention-events", $retention);
+        is(dry("--retention-events", 7)->{event}, 2, "$age days: a dry run");
+        $run->();
+        is_deeply(left("event"), [$ids->[0]], "the others are gone");
+        is($since->(), $ids->[2], "up to the last of them");
+        sql($database, "UPDATE crmapi.webhook_delivery SET status = 'delivered',
+            next_at = NULL, finished_at = now() WHERE workspace_id = $in");
+        $run->();
+        is_deeply(left("event"), [], "once it has got it, this one is, too");
+        is($since->(), $ids->[2], "and the log begins where it began");
+    }
+    sql($database, "DELETE FROM crmapi.webhook_endpoint WHERE workspace_id = $in");
+    $w->ctl("workspace", "set", $w->id, "--events", "off");
+};
+
 subtest "many messages: no statement takes more than a tenth of a second" => sub {
     # half of them in one conversation
     sql($database, "BEGIN;

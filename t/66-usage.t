@@ -198,11 +198,125 @@ subtest "storage" => sub {
     my ($then) = reverse rows($w);
     is($then->{storage} - $today->{storage}, 5_000_000,
         "with the files that are kept");
-    my $before = (reverse rows($other))[0]{storage};
-    $other->import_objects([{ object => "contact", bot_id => $other->agent,
-        notes => join(" ", map { rand } 1 .. 50) }]);
-    cmp_ok((reverse rows($other))[0]{storage}, ">", $before + 500,
-        "with the rows of contacts");
+    # text that PostgreSQL cannot make much shorter
+    my $long = join "", map { sprintf "%08x", rand 2 ** 32 } 1 .. 400;
+    my ($form) = $w->import_objects([{ object => "form", bot_id => $w->agent,
+        name => "F" }]);
+    my $in = "WHERE workspace_id = '" . $w->id . "' AND id = '$message'";
+    my $into = "VALUES ('" . $w->id . "', '$message'";
+    my $bot = '"bot_id": "' . $w->agent . '"';
+    for my $case (
+        ["originals", "INSERT INTO crmapi.original $into, 1, now(), '$long')"],
+        ["HTML", "INSERT INTO crmapi.message_html $into, '$long')"],
+        ["texts", "UPDATE crmapi.message SET content = '$long' $in"],
+        ["metadata", "UPDATE crmapi.message SET metadata ="
+            . " jsonb_build_object('m', '$long') $in"],
+        map { ["rows: $_->{object}", $_] }
+            { object => "contact", bot_id => $w->agent, notes => $long },
+            { object => "company", bot_id => $w->agent, name => "C",
+                notes => $long },
+            { object => "submission", form_id => $form,
+                custom_field_responses => { x => $long } },
+    ) {
+        my ($name, $does) = @$case;
+        my $before = (reverse rows($w))[0]{storage};
+        ref $does ? $w->import_objects([$does]) : sql($database, $does);
+        cmp_ok((reverse rows($w))[0]{storage}, ">", $before + 1500,
+            "with $name");
+    }
+    my ($contact) = $w->import_objects([{ object => "contact",
+        bot_id => $w->agent }]);
+    my $before = (reverse rows($w))[0]{storage};
+    $w->import_objects([{ object => "activity", contact_id => $contact,
+        activity_type => "note", title => "T", description => $long }]);
+    cmp_ok((reverse rows($w))[0]{storage}, ">", $before + 1500,
+        "with rows: activity");
+};
+
+# A workspace that began DAYS ago, with a conversation, and its id.
+sub began {
+    my ($days) = @_;
+    my $w = workspace($httpd, twin => 0);
+    my ($talk) = $w->import_objects([{ object => "conversation", type => "email",
+        bot_id => $w->agent }]);
+    sql($database, "UPDATE crmapi.workspace SET created_at = now() - $days"
+        . " * interval '1 day' WHERE id = '" . $w->id . "'");
+    return ($w, $talk);
+}
+
+# The time TIME of the day DAYS ago, as SQL.
+sub at {
+    my ($days, $time) = @_;
+    return "(((now() AT TIME ZONE 'UTC')::date - $days) + time '$time')"
+        . " AT TIME ZONE 'UTC'";
+}
+
+# The rows of W that have something in COLUMNS: how long ago the day was, and these.
+sub days_of {
+    my ($w, @columns) = @_;
+    my %ago = map { $_->[0] => $_->[1] } sql($database, "SELECT
+        (now() AT TIME ZONE 'UTC')::date - n, n FROM generate_series(0, 50) n");
+    return [grep { /: .*[1-9]/ } map { my $row = $_; "$ago{$row->{day}}: "
+        . join " ", map { $_ // "-" } @$row{@columns} }
+        rows($w, "--from", "2001-01-01")];
+}
+
+subtest "a day has what happened on it: by everybody, from midnight to midnight" => sub {
+    my ($w, $talk) = began(40);
+    my ($id, $n) = ($w->id, 0);
+    my $endpoint = uuid();
+    sql($database, "INSERT INTO crmapi.webhook_endpoint (workspace_id, id, url,
+        events, key) VALUES ('$id', '$endpoint', 'https://x.example/',
+        '{contact.created}', crmapi.webhook_key())");
+    for my $one (map({ [$_, "00:00"] } 32, 31, 5, 3, 2), [3, "12:00"],
+            map { [$_, "23:59:59.999"] } 3, 2) {
+        for my $role (qw(user assistant human tool)) {
+            sql($database, "INSERT INTO crmapi.message (workspace_id, id,
+                conversation_id, role, created_at) VALUES ('$id',
+                gen_random_uuid(), '$talk', '$role', " . at(@$one) . ")");
+        }
+        $n++;
+        sql($database, "INSERT INTO crmapi.event (workspace_id, id, type)
+            SELECT '$id', md5('$n')::uuid, 'contact.created';
+            INSERT INTO crmapi.webhook_delivery (workspace_id, id, event_id,
+                endpoint_id, job_id, status, next_at, created_at, finished_at)
+            SELECT '$id', gen_random_uuid(), md5('$n')::uuid, '$endpoint', 1, s,
+                NULL, at - interval '1 day', at
+            FROM (SELECT " . at(@$one) . " AS at) t,
+                unnest(ARRAY['delivered', 'failed', 'cancelled']) s");
+    }
+    my $all = ["31: 1 2 1", "5: 1 2 1", "3: 3 6 3", "2: 2 4 2"];
+    my @of = qw(messages_in messages_out webhooks);
+    is_deeply(days_of($w, @of), $all, "counted when it is asked for");
+    my $measure = sub { sql($database, "SELECT crmapi.usage_measure('$id',
+        $_[0])") };
+    is($measure->("NULL"), "t", "measured");
+    is_deeply(days_of($w, @of), $all, "the same");
+    is($measure->("NULL"), "f", "once a day");
+    sql($database, "DELETE FROM crmapi.message WHERE workspace_id = '$id';
+        DELETE FROM crmapi.event WHERE workspace_id = '$id';
+        UPDATE crmapi.usage SET storage = NULL WHERE workspace_id = '$id'");
+    is($measure->("NULL"), "t", "again, after all was deleted");
+    is_deeply(days_of($w, @of), $all, "it stays counted");
+};
+
+subtest "each workspace is measured: one that has requests today, and behind one that fails" => sub {
+    my ($busy) = began(1);
+    my $worker = worker(database => $database, no_start => 1,
+        expect_log => [qr/CRM3203: upkeep of usage: .*no row of it/]);
+    sql($database, "INSERT INTO crmapi.usage (workspace_id, day, requests)
+        VALUES ('" . $busy->id . "', (now() AT TIME ZONE 'UTC')::date, 1);
+        CREATE FUNCTION public.no_row() RETURNS trigger LANGUAGE plpgsql AS
+            \$\$BEGIN RAISE 'no row of it'; END\$\$;
+        CREATE TRIGGER no_row BEFORE INSERT ON crmapi.usage FOR EACH ROW
+            WHEN (NEW.workspace_id = '" . sql($database, "SELECT id FROM
+                crmapi.usage_due(NULL) id ORDER BY id LIMIT 1") . "')
+            EXECUTE FUNCTION public.no_row();
+        DELETE FROM crmapi.upkeep");
+    $worker->once;
+    is(scalar(() = sql($database, "SELECT crmapi.usage_due(NULL)")), 1,
+        "only that one is still to be measured");
+    sql($database, "DROP TRIGGER no_row ON crmapi.usage; DELETE FROM crmapi.upkeep");
 };
 
 subtest "once a day the worker measures: what is deleted stays counted" => sub {
