@@ -29,6 +29,21 @@ static int is_short_name(const char *name)
     return 0;
 }
 
+/* Return whether each part of NAME begins with a capital letter. The parts of IANA's
+ * names do. The system has further files: localtime, posixrules, and those of right/,
+ * which count leap seconds. A path may have empty parts, a name may not. */
+static int is_capital(const char *name)
+{
+    while (*name >= 'A' && *name <= 'Z') {
+        name = strchr(name, '/');
+        if (!name) {
+            return 1;
+        }
+        name++;
+    }
+    return 0;
+}
+
 /* Return whether the system has the zone NAME, whose characters are safe in a
  * path: a zone of this year is there before ICU knows it. */
 static int is_file(const char *name)
@@ -74,5 +89,5 @@ int crm_zone_known(const char *name)
     if (len == 3 && !is_short_name(name)) {
         return 0;
     }
-    return is_in_icu(name, len) || is_file(name);
+    return is_capital(name) && (is_in_icu(name, len) || is_file(name));
 }

@@ -97,6 +97,12 @@ static const struct {
     {"PST", 0}, {"EST5", 0}, {"GMT+5", 0}, {"UTC+1", 0}, {"Etc/Unknown", 0},
     {"../etc/passwd", 0}, {"/etc/localtime", 0}, {"Europe", 0},
     {"Europe/", 0}, {"Europe/Berlin ", 0}, {"tzdata.zi", 0}, {"+VERSION", 0},
+    /* files that the system has beside the zones of IANA: with leap seconds, or
+     * of this host */
+    {"right/Europe/Berlin", 0}, {"posix/UTC", 0}, {"localtime", 0},
+    {"posixrules", 0},
+    /* another spelling of a path is not a name */
+    {"/Europe/Berlin", 0}, {"Europe//Berlin", 0}, {"//UTC", 0},
 };
 
 START_TEST(time_zones)
