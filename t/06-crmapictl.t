@@ -590,6 +590,9 @@ subtest "import and export go through the tool" => sub {
         fails("UTF-16", $db, 1, qr/stdin: line 1: is UTF-16; .* be UTF-8/,
             { stdin => $_ }, "import", "--workspace", $three)
             for "\xff\xfe{\0}\0\n\0", "\xfe\xff\0{\0}\0\n";
+        fails("U+0000, as in a file that was not written whole", $db, 1,
+            qr/stdin: line 2: is not valid JSON/, { stdin => "$line$_\n$line" },
+            "import", "--workspace", $three) for "\0\0", $line =~ s/\n/\0/r;
     }
     fails("no such file", $db, 1, qr{/nowhere/f}, "import", "--workspace",
         $two, "/nowhere/f");

@@ -324,7 +324,7 @@ static crm_error_t *read_lines(import_t *import, FILE *in,
     errno = 0;
     while (!error && (len = getline(&text, &size, in)) >= 0) {
         import->line++;
-        while (len && strchr("\r\n \t", text[len - 1])) {
+        while (len && memchr("\r\n \t", text[len - 1], 4)) {
             len--;
         }
         error = read_line(import, text, (apr_size_t)len);
