@@ -11,13 +11,15 @@
 -- {"time_zone": "Europe/Berlin", "from": "09:00", "to": "17:00",
 -- "days": [1, 2, 3, 4, 5]}, days by ISO 8601; without "days" any time. The
 -- window's bounds are local times, also on days of a clock change: where the clock
--- jumps over "to", or shows it twice, the clock decides.
+-- jumps over one of them, or shows it twice, the clock decides.
 CREATE FUNCTION crmapi.pacing_fit(pacing jsonb, moment timestamptz)
     RETURNS timestamptz
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     zone text := coalesce(pacing ->> 'time_zone', 'UTC');
     today date := (moment AT TIME ZONE zone)::date;
+    clock timestamp;
+    opens timestamptz[];
     fits timestamptz;
 BEGIN
     IF pacing -> 'days' IS NULL THEN
@@ -26,12 +28,22 @@ BEGIN
     FOR day IN 0..14 LOOP       -- one of them may be left out in spring
         CONTINUE WHEN NOT pacing -> 'days'
             @> to_jsonb(extract(isodow FROM today + day)::integer);
-        fits := greatest(moment, (today + day + (pacing ->> 'from')::interval)
-            AT TIME ZONE zone);
-        IF fits AT TIME ZONE zone
-           < today + day + (pacing ->> 'to')::interval THEN
-            RETURN fits;
+        clock := today + day + (pacing ->> 'from')::interval;
+        opens := ARRAY[clock AT TIME ZONE zone];
+        IF opens[1] AT TIME ZONE zone - interval '3 hours'
+           <> (opens[1] - interval '3 hours') AT TIME ZONE zone THEN
+            -- it changes: the jump, or the first of two times, comes before
+            SELECT min(m) || opens INTO opens FROM generate_series(
+                opens[1] - interval '3 hours', opens[1], interval '1 minute') m
+            WHERE m AT TIME ZONE zone >= clock;
         END IF;
+        FOREACH fits IN ARRAY opens LOOP
+            fits := greatest(moment, fits);
+            IF fits AT TIME ZONE zone >= clock AND fits AT TIME ZONE zone
+               < today + day + (pacing ->> 'to')::interval THEN
+                RETURN fits;
+            END IF;
+        END LOOP;
     END LOOP;
     RAISE EXCEPTION 'no day is left in %', pacing
         USING ERRCODE = 'invalid_parameter_value';

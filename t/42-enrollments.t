@@ -433,7 +433,7 @@ subtest "pacing: windows and time zones" => sub {
         "America/New_York", "from": "09:00", "to": "17:00", "days": [7]}',
         '2026-03-02T12:00:00Z') AT TIME ZONE 'UTC'});
     is($spring, "2026-03-08 13:00:00", "summer time begins: nine is nine");
-    # what the clock shows is within the window, also where it jumps over its end
+    # what the clock shows is within the window, also where it jumps over a bound
     # or shows it twice; half an hour on Lord Howe Island
     for (["Europe/Berlin", "01:00", "02:30", "2026-03-29T00:30:00", "same"],
             ["Europe/Berlin", "01:00", "02:30", "2026-03-29T01:10:00",
@@ -441,6 +441,16 @@ subtest "pacing: windows and time zones" => sub {
             ["Europe/Berlin", "01:00", "02:30", "2026-10-25T00:15:00", "same"],
             ["Europe/Berlin", "01:00", "02:30", "2026-10-25T00:45:00",
                 "2026-10-26T00:00:00"],
+            ["Europe/Berlin", "02:30", "03:30", "2026-03-28T12:00:00",
+                "2026-03-29T01:00:00"],
+            ["Europe/Berlin", "02:30", "17:00", "2026-03-29T01:05:00", "same"],
+            ["Europe/Berlin", "02:30", "17:00", "2026-10-24T20:00:00",
+                "2026-10-25T00:30:00"],
+            ["Europe/Berlin", "02:30", "17:00", "2026-10-25T00:35:00", "same"],
+            ["Europe/Berlin", "02:30", "17:00", "2026-10-25T01:10:00",
+                "2026-10-25T01:30:00"],
+            ["Australia/Lord_Howe", "01:45", "02:15", "2026-04-04T06:00:00",
+                "2026-04-04T14:45:00"],
             ["Australia/Lord_Howe", "01:45", "02:15", "2026-10-03T15:35:00",
                 "2026-10-04T14:45:00"],
             ["Africa/Cairo", "00:00", "24:00", "2026-10-29T21:30:00", "same"],
