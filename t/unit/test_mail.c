@@ -694,6 +694,32 @@ static const struct {
     {"the null sender, in words and without the mail", "x@y.example\n"
      "Return-Path: <>\nSubject: Undeliverable", "\nUser unknown.\n",
      "bounce", NULL, CRM_MAIL_NO_ADDRESS, 0},
+    {"no status and no words", "MAILER-DAEMON@y.example",
+     REPORT "--b\nContent-Type: message/delivery-status\n\n"
+     "Final-Recipient: rfc822; ada@example.org\nAction: failed\n\n--b\n"
+     "Content-Type: message/rfc822\n\n" OURS "--b--\n", "bounce", "5.0.0",
+     CRM_MAIL_FAILED, 1},
+    {"given up after days", "MAILER-DAEMON@y.example",
+     REPORT "--b\nContent-Type: message/delivery-status\n\n"
+     "Final-Recipient: rfc822; ada@example.org\nAction: failed\nStatus:"
+     " 4.4.7\n\n--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "4.4.7", CRM_MAIL_FAILED, 1},
+    {"5.1.1 behind a refusal for now", "MAILER-DAEMON@y.example",
+     REPORT "--b\nContent-Type: message/delivery-status\n\n"
+     "Final-Recipient: rfc822; ada@example.org\nAction: failed\nStatus:"
+     " 5.1.1\nDiagnostic-Code: smtp; 450 4.2.0 later\n\n--b\n"
+     "Content-Type: message/rfc822\n\n" OURS "--b--\n", "bounce", "5.1.1",
+     CRM_MAIL_NO_ADDRESS, 1},
+    {"an address of X.400", "MAILER-DAEMON@y.example",
+     REPORT "--b\n\nsorry\n--b\nContent-Type: message/delivery-status\n\n"
+     "Final-Recipient: x400; ada@example.org\nAction: failed\nStatus: 5.1.1"
+     "\n\n--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n", "bounce",
+     NULL, CRM_MAIL_NO_FAILURE, 1},
+    {"RFC 6533", "MAILER-DAEMON@y.example",
+     REPORT "--b\nContent-Type: message/global-delivery-status\n\n"
+     "Final-Recipient: utf-8; ada@example.org\nAction: failed\nStatus:"
+     " 5.1.1\n\n--b\nContent-Type: message/global-headers\n\n" OURS
+     "--b--\n", "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
     {"fields with blanks before the colon", "MAILER-DAEMON@y.example",
      REPORT "--b\nContent-Type: message/delivery-status\n\n"
      "Final-Recipient : rfc822; ada@example.org\nAction\t: failed\n"
@@ -782,7 +808,7 @@ static const struct {
     int complaint;
 } feedback[] = {
     {"abuse", 1}, {"fraud", 1}, {"other", 1}, {"opt-out", 1},
-    {"not-spam", 0}, {"auth-failure", 0}, {"virus", 0},
+    {"not-spam", 0}, {"auth-failure", 0}, {"virus", 0}, {"dmarc", 0},
 };
 
 START_TEST(a_feedback_report_is_a_complaint)
