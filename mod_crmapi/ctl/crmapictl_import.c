@@ -20,8 +20,9 @@
 #include "crm_sql_print.h"
 
 /* Each line is validated as the API would do and copied into a temporary table
- * of its resource. Then the database checks all ids and references. Then the
- * rows are inserted table by table, so that references may point forward. */
+ * of its resource, which the first such line makes. Then the database checks all
+ * ids and references. Then the rows are inserted table by table, so that
+ * references may point forward. */
 
 #define LINE_MAX_BYTES (4 * 1024 * 1024)
 #define SEND_BYTES 65536        /* of a table's rows at once */
@@ -31,7 +32,8 @@
 typedef struct stage_t {
     const crm_resource_t *resource;
     crm_buf_t rows;             /* in COPY's text format, not yet sent */
-    apr_int64_t count;
+    apr_int64_t count;          /* 0: there is neither buffer nor table */
+    int made;                   /* the table */
 } stage_t;
 
 /* The state of an import. */
@@ -94,7 +96,7 @@ static crm_error_t *create_stage(import_t *import, stage_t *stage)
     }
     crm_sql_add(&sql, ") ON COMMIT DROP");
     crm_sql_stmt(&stmt, &sql);
-    crm_buf_init(&stage->rows, 65536, import->pool);
+    stage->made = 1;
     return crm_db_exec(import->conn, stmt.sql, import->line_pool);
 }
 
@@ -113,12 +115,7 @@ static crm_error_t *begin(import_t *import)
                      "'import:' || ?, 0)), set_config('crmapi.counter_slot',"
                      " '-1', true), set_config('gin_pending_list_limit',"
                      " '4MB', true)", import->workspace_id, "text");
-    CRM_ERR(run(&result, import, &sql));
-    for (int i = 0; i < import->stage_count; i++) {
-        CRM_ERR(create_stage(import, &import->stages[i]));
-    }
-    apr_pool_clear(import->line_pool);
-    return NULL;
+    return run(&result, import, &sql);
 }
 
 /* Add VALUE (NULL: null) to ROWS in COPY's text format. */
@@ -161,6 +158,9 @@ static crm_error_t *end_copy(import_t *import)
 static crm_error_t *begin_copy(import_t *import, stage_t *stage)
 {
     CRM_ERR(end_copy(import));
+    if (!stage->made) {
+        CRM_ERR(create_stage(import, stage));
+    }
     CRM_ERR(crm_db_copy_begin(import->conn,
                               apr_pstrcat(import->line_pool, "COPY stage_",
                                           stage->resource->name,
@@ -238,6 +238,9 @@ static crm_error_t *read_object(import_t *import, stage_t *stage,
 
         return refuse(import, import->line, detail->field, detail->message);
     }
+    if (!stage->count++) {
+        crm_buf_init(&stage->rows, SEND_BYTES, import->pool);
+    }
     crm_buf_printf(&stage->rows, "%" APR_INT64_T_FMT, import->line);
     for (size_t i = 0; i < count; i++) {
         if (is_stored(&fields[i])) {
@@ -246,7 +249,6 @@ static crm_error_t *read_object(import_t *import, stage_t *stage,
         }
     }
     crm_buf_putc(&stage->rows, '\n');
-    stage->count++;
     return stage->rows.len > SEND_BYTES ? send_rows(import, stage) : NULL;
 }
 
@@ -430,15 +432,20 @@ static crm_error_t *check_reference(fault_t *fault, import_t *import,
                                     const stage_t *stage,
                                     const crm_field_t *field)
 {
+    const stage_t *referred = find_stage(import, field->ref);
     crm_sql_t sql;
 
     crm_sql_init(&sql, import->line_pool);
     crm_sql_adds(&sql, "SELECT min(s.line) FROM stage_",
                  stage->resource->name, " s WHERE s.", field->name,
-                 " IS NOT NULL AND " CRM_SQL_PLAIN "NOT EXISTS (SELECT FROM"
-                 " stage_", field->ref, " r WHERE r.id = s.", field->name, ")"
-                 CRM_SQL_CITUS "s.", field->name, " NOT IN (SELECT r.id FROM"
-                 " stage_", field->ref, " r)" CRM_SQL_BOTH " AND ", NULL);
+                 " IS NOT NULL AND ", NULL);
+    if (referred && referred->count) {
+        crm_sql_adds(&sql, CRM_SQL_PLAIN "NOT EXISTS (SELECT FROM stage_",
+                     field->ref, " r WHERE r.id = s.", field->name, ")"
+                     CRM_SQL_CITUS "s.", field->name, " NOT IN (SELECT r.id"
+                     " FROM stage_", field->ref, " r)" CRM_SQL_BOTH " AND ",
+                     NULL);
+    }
     add_exists(&sql, import, "NOT ", field->ref,
                apr_pstrcat(import->line_pool, "s.", field->name, NULL));
     return ask(fault, import, &sql, field->name,
@@ -488,7 +495,9 @@ static crm_error_t *check(import_t *import)
     fault_t fault = {0, NULL, NULL};
 
     for (int i = 0; i < import->stage_count; i++) {
-        CRM_ERR(analyze_stage(import, &import->stages[i]));
+        if (import->stages[i].count) {
+            CRM_ERR(analyze_stage(import, &import->stages[i]));
+        }
     }
     for (int i = 0; i < import->stage_count; i++) {
         const stage_t *stage = &import->stages[i];
