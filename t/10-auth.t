@@ -285,7 +285,8 @@ subtest "3.1 a prefix of one's own" => sub {
         . "', id, 'own', decode('" . sha256_hex($key) . "', 'hex'),"
         . " 'acme_key_…', true, true FROM crmapi.workspace WHERE id = '"
         . $w->id . "'");
-    CrmTest::Citus::lead($database, sha256_hex($key), $w->id);
+    CrmTest::Citus::lead($database, key_home => "\\x" . sha256_hex($key),
+        $w->id);
     status_is($s->client(key => $key)->get("/api/v1/agents"), 200,
         "1.2 CrmApiKeyPrefix");
     unauthorized_is($s->client(key => $w->key)->get("/api/v1/agents"),

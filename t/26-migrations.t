@@ -9,6 +9,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
+use CrmTest::Rows;
 use CrmTest::Upgrade;
 use Digest::SHA qw(sha256_hex);
 use File::Basename qw(basename);
@@ -184,9 +185,7 @@ sub fill {
     for my $row (@ROWS) {
         my ($table, $value) = @$row;
         my @names = grep { exists $value->{$_} } @{$columns{$table} || next};
-        $sql .= "INSERT INTO crmapi.$table (" . join(", ", @names)
-            . ") VALUES (" . join(", ", map { CrmTest::Data::quoted(
-                $value->{$_}) } @names) . ");\n";
+        $sql .= row_of($table, map { $_ => $value->{$_} } @names) . ";\n";
         $count{$table}++;
     }
     # what has moved is as old as all the rest

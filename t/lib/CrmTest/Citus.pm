@@ -117,12 +117,12 @@ sub workers_of {
         bless { dir => $dir, port => $port }, ref $coordinator } <$in>;
 }
 
-# Make the key with the hash HASH, in hexadecimal, lead to WORKSPACE in DATABASE,
-# for a test that inserts the key itself.
+# Make VALUE lead to WORKSPACE in DATABASE, for a test that inserts the row itself:
+# a key's hash in the TABLE key_home, or a slug in slug_home.
 sub lead {
-    my ($database, $hash, $workspace) = @_;
-    CrmTest::sql($database, "INSERT INTO crmapi.key_home VALUES"
-        . " ('\\x$hash', '$workspace')") if wanted();
+    my ($database, $table, $value, $workspace) = @_;
+    CrmTest::sql($database, "INSERT INTO crmapi.$table VALUES"
+        . " ('$value', '$workspace')") if wanted();
 }
 
 # COORDINATOR and its workers.

@@ -15,6 +15,7 @@ use POSIX ();
 use Test::More ();
 use CrmTest;
 use CrmTest::Child;
+use CrmTest::Rows;
 use CrmTest::Spec;
 
 our @EXPORT = qw($TIME $ID record_is records_are value_is list_is page_of
@@ -245,23 +246,12 @@ sub step_of {
 
 # --- what the API cannot make ---------------------------------------------------
 
-# The SQL literal of VALUE.
-sub quoted {
-    my ($value) = @_;
-    return "NULL" unless defined $value;
-    return $value ? "true" : "false" if JSON::PP::is_bool($value);
-    $value = $json->encode($value) if ref $value;
-    return "'" . $value =~ s/'/''/gr . "'";
-}
-
 # Insert a row of MEMBERS, which no import line can have, into crmapi.TABLE.
 sub insert {
     my ($w, $table, %members) = @_;
     my %row = (workspace_id => $w->id, id => uuid(), %members);
-    my @names = sort keys %row;
 
-    sql($w->{database}, "INSERT INTO crmapi.$table (" . join(", ", @names)
-        . ") VALUES (" . join(", ", map { quoted($row{$_}) } @names) . ")");
+    sql($w->{database}, row_of($table, %row));
     return $row{id};
 }
 

@@ -9,15 +9,9 @@ use Exporter qw(import);
 use JSON::PP ();
 use MIME::Base64 qw(encode_base64url);
 use CrmTest;
+use CrmTest::Rows;
 
-our @EXPORT = qw(admin enrollment steps_of link_to token quoted);
-
-# VALUE as a literal of SQL.
-sub quoted {
-    my ($value) = @_;
-    return "NULL" unless defined $value;
-    return "'" . ($value =~ s/'/''/gr) . "'";
-}
+our @EXPORT = qw(admin enrollment steps_of link_to token);
 
 # A new admin of the workspace W; the id.
 sub admin {

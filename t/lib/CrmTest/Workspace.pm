@@ -3,10 +3,15 @@
 package CrmTest::Workspace;
 use strict;
 use warnings;
+use Compress::Raw::Zlib qw(crc32);
+use Digest::SHA qw(sha256_hex);
 use JSON::PP ();
 use Test::More ();
+use CrmTest::Citus;
 use CrmTest::Client;
+use CrmTest::Rows;
 
+my $PREFIX = "svc_live_";
 my %forbidden;      # id => what it is, of every twin
 my $count = 0;
 my $json = JSON::PP->new->utf8->canonical;
@@ -46,18 +51,28 @@ sub new {
         port => ref $server ? $server->port : undef,
         name => $arg{name} || "Test $$-$n" }, $class;
 
-    $self->{id} = $self->ctl("workspace", "create", "--name", $self->{name},
-        "--plan", $arg{plan} || "pro", $arg{slug} ? ("--slug", $arg{slug}) : ());
-    $self->{key} = $self->make_key($arg{scopes} || "read,write");
+    $self->create($arg{plan}, $arg{slug});
+    $self->{key} = $self->make_key($arg{scopes});
     if ($arg{twin} // 1) {
         $self->{twin} = bless { database => $database,
             port => $self->{port}, name => "Twin $$-$n" }, $class;
-        $self->{twin}{id} = $self->ctl("workspace", "create", "--name",
-            $self->{twin}{name}, "--plan", $arg{plan} || "pro");
+        $self->{twin}->create($arg{plan});
         $forbidden{$self->{twin}{id}} = "the twin";
     }
     $self->seed if $arg{seed} // 1;
     return $self;
+}
+
+# Insert the workspace, as "crmapictl workspace create" does: a test makes two,
+# and the command takes thirty times as long.
+sub create {
+    my ($self, $plan, $slug) = @_;
+
+    $slug //= lc($self->{name}) =~ s/[^a-z0-9]+/-/gr =~ s/^-|-$//gr;
+    $self->{id} = CrmTest::uuid();
+    CrmTest::Citus::lead($self->{database}, slug_home => $slug, $self->{id});
+    CrmTest::sql($self->{database}, row_of("workspace", id => $self->{id},
+        name => $self->{name}, slug => $slug, plan => $plan || "pro"));
 }
 
 sub id { $_[0]{id} }
@@ -77,11 +92,34 @@ sub ctl {
     return CrmTest::crmapictl_ok($self->{database}, @arguments);
 }
 
+# A key as "crmapictl key create" makes it: random characters, and in base 62
+# their CRC-32 (mod_crmapi/base/crm_key.c).
+sub new_key {
+    my @base62 = ("0" .. "9", "A" .. "Z", "a" .. "z");
+    my $key = $PREFIX . join "", map { $base62[rand 62] } 1 .. 24;
+    my ($crc, $sum) = (crc32($key), "");
+
+    for (1 .. 6) {
+        $sum = $base62[$crc % 62] . $sum;
+        $crc = int($crc / 62);
+    }
+    return $key . $sum;
+}
+
 # Make another key and return it.
 sub make_key {
     my ($self, $scopes, $name) = @_;
-    return $self->ctl("key", "create", "--workspace", $self->{id},
-        "--name", $name || "test", "--scopes", $scopes || "read,write");
+    my $key = new_key();
+
+    CrmTest::Citus::lead($self->{database}, key_home =>
+        "\\x" . sha256_hex($key), $self->{id});
+    CrmTest::sql($self->{database}, row_of("api_key", id => CrmTest::uuid(),
+        workspace_id => $self->{id}, name => $name || "test",
+        key_hash => "\\x" . sha256_hex($key),
+        display => $key =~ s/^\Q$PREFIX\E.{4}\K.*(?=.{4}$)/.../r,
+        can_write => ($scopes // "write") =~ /write/ ? CrmTest::true()
+            : CrmTest::false()));
+    return $key;
 }
 
 # The ids of the workspace's keys, the newest last.
@@ -103,9 +141,10 @@ sub client {
 
 # Import OBJECTS (hashes as the lines of crmapictl import), and the same with
 # other ids into the twin. Objects without an id get one; returns the ids in
-# order. in_twin => [more objects] go to the twin only.
+# order. load => the method that writes them.
 sub import_objects {
     my ($self, $objects, %arg) = @_;
+    my $load = $arg{load} || "load";
     my (%map, @ids);
 
     for my $object (@$objects) {
@@ -113,10 +152,9 @@ sub import_objects {
             unless $object->{object} eq "suppression";
         push @ids, $object->{id};
     }
-    $self->load($self->{id}, $objects);
+    $self->$load($self->{id}, $objects);
     if ($self->{twin}) {
-        my $text = join "\n", map { $json->encode($_) } @$objects,
-            @{$arg{in_twin} || []};
+        my $text = join "\n", map { $json->encode($_) } @$objects;
         $map{$_->{id}} = $self->{map}{$_->{id}} //= CrmTest::uuid()
             for grep { defined $_->{id} } @$objects;
         %map = (%{$self->{map}}, %map, $self->{id} => $self->{twin}{id});
@@ -131,7 +169,7 @@ sub import_objects {
         for my $twin (grep { defined $_->{id} } @twins) {
             $forbidden{$twin->{id}} = "the twin's $twin->{object}";
         }
-        $self->load($self->{twin}{id}, \@twins);
+        $self->$load($self->{twin}{id}, \@twins);
     }
     return @ids;
 }
@@ -146,6 +184,15 @@ sub load {
     my ($self, $id, $objects) = @_;
     $self->ctl({ stdin => join "", map { $json->encode($_) . "\n" } @$objects },
         "import", "--workspace", $id);
+}
+
+# The same for OBJECTS whose members are columns: without crmapictl, and its checks.
+sub insert {
+    my ($self, $id, $objects) = @_;
+    my @rows = map { { %$_ } } @$objects;
+
+    CrmTest::sql($self->{database}, join ";\n", map { row_of(
+        delete $_->{object}, workspace_id => $id, %$_) } @rows);
 }
 
 # An agent, a pipeline, three stages: what most tests refer to.
@@ -165,7 +212,7 @@ sub seed {
             name => ("New", "Talking", "Won")[$_],
             color => ("#aabbcc", "#ddeeff", "#00aa00")[$_],
             order_index => $_ } } 0 .. 2
-    ]);
+    ], load => "insert");
     @$self{qw(agent pipeline stages)} = ($agent, $pipeline, \@stages);
 }
 
