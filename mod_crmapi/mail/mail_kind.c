@@ -74,7 +74,8 @@ static int answers_by(GMimeHeader *one, apr_pool_t *pool)
             ? crm_mail_line(g_mime_header_get_raw_value(one), 200, pool)
             : NULL;
     if (!value || answers[i].word) {
-        return value && begins(value, answers[i].word);
+        /* Delivered-To may have the mailbox that the mail came to */
+        return value && begins(value, answers[i].word) && !strchr(value, '@');
     }
     for (k = 0; k < CRM_NELTS(written) && !begins(value, written[k]); k++) {
     }
