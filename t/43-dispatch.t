@@ -269,6 +269,13 @@ subtest "a mail server that refuses, or not today" => sub {
     hurry();
     is(enrollment($w, $id)->{status}, "failed", "send_attempts bounds it");
     $worker->configure({ send_attempts => undef });
+    $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/ => 9);
+    $id = start($w, contact => { first_name => "U",
+        emails => ["9.452\@x.example"] });
+    $worker->once;
+    hurry() for 1 .. 9;
+    is(enrollment($w, $id)->{status}, "completed",
+        "one that is away for hours does not end what waits for it");
 };
 
 subtest "a step counts once against the agent's limit of a day" => sub {

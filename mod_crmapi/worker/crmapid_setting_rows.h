@@ -59,8 +59,9 @@ DURATION(review_ttl, "7d", MINUTE, YEAR, "Lifetime of a link to a"
 HEADING("Generation")
 WORD(generator, "template", "template|openai", "Source of a sequence's"
      " steps: the template, or a language model.")
-NUMBER(generate_attempts, "5", 1, 50, "Maximum attempts to generate the"
-       " steps of an enrollment. Then the enrollment fails.")
+NUMBER(generate_attempts, "10", 1, 50, "Maximum attempts to generate the"
+       " steps of an enrollment: 10 in half an hour. Then the enrollment"
+       " fails.")
 NUMBER(max_steps, "20", 1, 100, "Maximum steps of a sequence.")
 TEXT(openai_url, url, "", "Base URL of an OpenAI-compatible service,"
      " including the version: https://api.example.org/v1.")
@@ -79,8 +80,8 @@ WORD(sms_relay, "maildir", "maildir|http|twilio",
      "Relay for text messages.")
 WORD(voice_relay, "maildir", "maildir|http|twilio",
      "Relay for calls.")
-NUMBER(send_attempts, "8", 1, 50, "Maximum attempts to send a step. Then"
-       " its enrollment fails.")
+NUMBER(send_attempts, "30", 1, 50, "Maximum attempts to send a step: 30 in about a"
+       " day, because mail servers are away for hours. Then its enrollment fails.")
 NUMBER(agent_daily_limit, "0", 0, 1000000, "Maximum steps that an agent"
        " sends per day, in the workspace's time zone. 0: no limit.")
 NUMBER(relay_concurrency, "4", 1, 64, "Maximum messages that are sent"
