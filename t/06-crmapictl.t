@@ -698,8 +698,9 @@ subtest "init makes a workspace that can be used at once" => sub {
 
 subtest "import says what it did; a revoked key has no terms" => sub {
     my $w = crmapictl_ok($db, "workspace", "create", "--name", "Said");
-    like(crmapictl_ok($db, { stdin => qq({"object":"agent","name":"a"}\n) },
-        "import", "--workspace", $w), qr/^1 lines imported$/, "the lines");
+    like(crmapictl_ok($db, { stdin => qq(\n{"object":"agent","name":"a"}\n \n) },
+        "import", "--workspace", $w), qr/^1 lines imported$/,
+        "the lines that are not blank");
     crmapictl_ok($db, "key", "create", "--workspace", $w, "--name", "k",
         "--scopes", "read");
     my $id = asked($db, "key", "list", "--workspace", $w)->[0]{id};

@@ -656,6 +656,9 @@ crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,
     if (error) {
         crm_db_rollback(conn);
     }
-    *count_p = import.line;
+    *count_p = 0;
+    for (int i = 0; i < import.stage_count; i++) {
+        *count_p += import.stages[i].count;
+    }
     return error;
 }
