@@ -199,8 +199,9 @@ subtest "the rows of a workspace, of a time, and of the database" => sub {
     my ($row) = rows();
     is_deeply([@$row{qw(workspace_id action object_id)}], [undef, "plan set",
         "pro"], "what concerns no workspace");
-    ok((grep { $_->{action} eq "workspace create" && $_->{object_id} eq $w->id }
-        mine()), "how a workspace began is one of its rows");
+    my $made = crmapictl_ok($database, "workspace", "create", "--name", "Made");
+    is_deeply([map { @$_{qw(action object_id)} } rows("--workspace", $made)],
+        ["workspace create", $made], "how a workspace began is one of its rows");
     my $at = $row->{at};
     ok((grep { $_->{at} eq $at } rows("--from", $at, "--to", $at)),
         "bounds are inclusive");
