@@ -20,7 +20,7 @@ sub bench_works {
             . " >/dev/null 2>&1");
     my $file = tempdir(CLEANUP => 1) . "/performance.md";
     my ($code, $out, $err) = run_program(seconds => 2400, command => ["nice",
-        "-n19", "$ENV{CRM_SRCDIR}/build/bench", "--quick", "--only",
+        "-n10", "$ENV{CRM_SRCDIR}/build/bench", "--quick", "--only",
         join(",", @parts), "--builddir", $ENV{CRM_BUILDDIR}, "--output",
         $file], env => { CRM_TEST_PG => undef });
     is($code, 0, "it runs to its end") or diag($out, $err);
