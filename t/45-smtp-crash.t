@@ -155,9 +155,11 @@ for my $deduplicates (0, 1) {
             . " crmapi.enrollment WHERE workspace_id = '" . $w->id . "'"
             . " AND status NOT IN ('completed', 'failed')") };
         ok(wait_for(sub { !$live->() }, 120), "all have ended");
-        # it may have begun just now: SIGTERM is for it once it is blocked
-        wait_for(sub { read_file("/proc/$worker->{pid}/status")
-            =~ /^SigBlk:\s+(\w+)$/m && hex($1) & 1 << 14 }, 30);
+        # it may have begun just now: SIGTERM is for it once its threads have it
+        # blocked (the first one waits for it: then Linux does not call it so)
+        ok(wait_for(sub { grep { read_file($_, "") =~ /^SigBlk:\s+(\w+)$/m
+            && hex($1) & 1 << 14 } glob "/proc/$worker->{pid}/task/*/status" },
+            30), "it takes signals");
         $worker->stop;
         my %states;
         my %step;       # Message-ID => how it ended
