@@ -163,15 +163,21 @@ typedef struct returned_t {
                                    with blanks between them, or NULL */
 } returned_t;
 
+/* Return ADDRESSES (NULL: none) with blanks between them, and before them ADDRESS, in
+ * POOL. */
+static const char *with_address(const char *addresses, const char *address,
+                                apr_pool_t *pool)
+{
+    return apr_pstrcat(pool, address, addresses ? " " : NULL, addresses, NULL);
+}
+
 /* Add what ONE says of a copy to RETURNED, in POOL. */
 static void add_copy(returned_t *returned, const crm_mail_bounce_t *one,
                      apr_pool_t *pool)
 {
     returned->copies |= one->failure != CRM_MAIL_NO_FAILURE;
     if (one->failure == CRM_MAIL_NO_ADDRESS) {
-        returned->gone = returned->gone
-            ? apr_pstrcat(pool, returned->gone, " ", one->address, NULL)
-            : one->address;
+        returned->gone = with_address(returned->gone, one->address, pool);
     }
 }
 
@@ -410,12 +416,9 @@ static void set_failure(crm_intake_event_t *event, const delivery_t *delivery)
     else if (!returned.copies && (status = reported(delivery))) {
         set_status(event, delivery, status);
     }
-    set_suppressed(event, returned.gone, "bounced");
-    if (returned.failure == CRM_MAIL_NO_ADDRESS) {
-        set_suppressed(event, !returned.gone ? delivery->sent_to
-                       : apr_pstrcat(delivery->pool, delivery->sent_to, " ",
-                                     returned.gone, NULL), "bounced");
-    }
+    set_suppressed(event, returned.failure != CRM_MAIL_NO_ADDRESS ? returned.gone
+                   : with_address(returned.gone, delivery->sent_to,
+                                  delivery->pool), "bounced");
 }
 
 /* Return whether a trusted host vouches for the participant: it verified From,
