@@ -17,9 +17,8 @@ our @EXPORT = qw(admin enrollment steps_of link_to token);
 sub admin {
     my ($w, %arg) = @_;
     my $id = uuid();
-    sql($w->{database}, "INSERT INTO crmapi.admin (id, workspace_id, email,"
-        . " name) VALUES (" . join(", ", map { quoted($_) } $id, $w->id,
-            $arg{email} // "$id\@admin.example", $arg{name}) . ")");
+    sql($w->{database}, row_of("admin", id => $id, workspace_id => $w->id,
+        email => $arg{email} // "$id\@admin.example", name => $arg{name}));
     return $id;
 }
 

@@ -11,10 +11,11 @@ our @EXPORT = qw(quoted row_of);
 
 my $json = JSON::PP->new->canonical->allow_nonref;
 
-# The SQL literal of VALUE.
+# The SQL literal of VALUE; a reference to a text is SQL itself.
 sub quoted {
     my ($value) = @_;
     return "NULL" unless defined $value;
+    return $$value if ref $value eq "SCALAR";
     return $value ? "true" : "false" if JSON::PP::is_bool($value);
     $value = $json->encode($value) if ref $value;
     return "'" . $value =~ s/'/''/gr . "'";

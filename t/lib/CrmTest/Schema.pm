@@ -4,6 +4,7 @@ package CrmTest::Schema;
 use strict;
 use warnings;
 use CrmTest;
+use CrmTest::Rows;
 use CrmTest::Session;
 use Exporter qw(import);
 
@@ -49,18 +50,11 @@ sub refused_values {
     }
 }
 
-# An INSERT of a row of TABLE; values are quoted unless they are references to
-# SQL.
+# An INSERT of a row of TABLE; a value that is a reference is SQL.
 sub row {
     my ($table, %value) = @_;
-    my @names = sort keys %value;
     utf8::upgrade($_) for grep { defined && !ref } values %value;
-    return "INSERT INTO crmapi.$table (" . join(", ", @names) . ") VALUES ("
-        . join(", ", map {
-            my $v = $value{$_};
-            !defined $v ? "NULL" : ref $v ? $$v
-                : "'" . ($v =~ s/'/''/gr) . "'"
-        } @names) . ");\n";
+    return row_of($table, %value) . ";\n";
 }
 
 # Make a row and return its id.
