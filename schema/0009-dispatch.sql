@@ -107,7 +107,7 @@ $$;
 -- and ready jobs are cancelled. A step that is being sent, and its job, are
 -- left to the worker, which has handed it over. Returns the status
 -- before, NULL if there is no such enrollment. Locks: enrollment, step, job.
--- For the worker.
+-- Internal.
 CREATE FUNCTION crmapi.enrollment_end(workspace uuid,
         enrollment uuid, outcome text, reason text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

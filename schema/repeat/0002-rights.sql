@@ -96,7 +96,7 @@ function (who, names) AS (VALUES
         ' key_may contact_last_contacted_at contact_suppressed_of usage_add'
         ' json_merge json_fits member_keys'),
     ('crmapi_worker', 'audit_trim conversation_idle counter_mend counter_trim'
-        ' enrollment_end enrollment_failed enrollment_generated erased_sent event_trim'
+        ' enrollment_failed enrollment_generated erased_sent event_trim'
         ' hold_of idempotency_trim instance_hold instance_look intake_trim'
         ' job_claim job_end job_hold job_poll job_reap job_return job_where'
         ' mark_behind mark_next original_trim past_add'
