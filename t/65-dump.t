@@ -375,6 +375,20 @@ subtest "what stands in the way of a restore is named" => sub {
         "a key of another workspace");
     like($err, qr/line \d+: .*api_key.*--as/, "with its line and what to do");
     crmapictl_ok($here, qw(workspace delete), $id, "--yes");
+    # one that appears after the look: as two restores at once
+    for my $taken ([$id, "other"], [uuid(), "meanwhile"]) {
+        my $let_go = holding($here, "INSERT INTO crmapi.workspace (id, name, slug)
+            VALUES ('$taken->[0]', 'Taken', '$taken->[1]')");
+        my $restore = CrmTest::Child->start(sub { (crmapictl($here,
+            { stdin => $first }, "workspace", "restore", "--as", $id, "--slug",
+            "meanwhile"))[2] });
+        wait_blocked($here, 1);
+        $let_go->("COMMIT");
+        my ($said) = $restore->result;
+        like($said, qr/line 3: another workspace with this id or slug was made/,
+            "its id or slug is taken meanwhile");
+        crmapictl_ok($here, qw(workspace delete), $taken->[0], "--yes");
+    }
 };
 
 # ---- a living workspace ---------------------------------------------------------

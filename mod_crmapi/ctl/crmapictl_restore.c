@@ -253,6 +253,11 @@ static crm_error_t *row_error(ctl_restore_t *restore, const ctl_table_t *table,
                           " has this key (table %s). With --as no keys are"
                           " restored", table->name);
     }
+    if (table == restore->tables && crm_error_is(error, "23505")) {
+        /* there was none when we looked: begin(), choose_slug() */
+        return ctl_refuse(restore, number, "another workspace with this id or"
+                          " slug was made at the same time");
+    }
     if (table == restore->tables && crm_error_is(error, "23503")) {
         return ctl_refuse(restore, number, "this database does not have the plan"
                           " of the workspace");
