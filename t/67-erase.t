@@ -283,16 +283,21 @@ subtest "a dump from before: the person is erased again" => sub {
     my $journal = crmapictl_ok($database, "erasure", "list");
     unlike($journal, qr/$TOKEN|$NUMBER/i, "the journal has no address");
     my $elsewhere = database();
-    for my $line ("{}", "[]", "x", '{"id": "x"}') {
+    for my $line ("{}", "[]", "x", '{"id": "x"}', "\xef\xbb\xbf",
+            ($journal =~ /^(.*)/)[0] . "\0x") {
         my ($code, undef, $err) = crmapictl($elsewhere, { stdin =>
             "$journal\n\n$line\n" }, "erasure", "add", "-");
         my $number = 2 + ($journal =~ tr/\n//) + ($journal !~ /\n\z/);
-        isnt($code, 0, "what is no line of a journal is refused: $line");
+        isnt($code, 0, "what is no line of a journal is refused: "
+            . $line =~ s{[^ -~]}{?}gr);
         like($err, qr/line $number is not one of erasure list/, "it is named");
     }
     is(crmapictl_ok($elsewhere, "erasure", "list"), "", "and nothing is taken");
-    crmapictl_ok($elsewhere, { stdin => "$journal\n" }, "erasure", "add", "-");
-    crmapictl_ok($elsewhere, { stdin => "$journal\n" }, "erasure", "add", "-");
+    crmapictl_ok($elsewhere, { stdin => $_ }, "erasure", "add", "-")
+        for "$journal\n", "\xef\xbb\xbf$journal\n",
+            "\xef\xbb\xbf\r\n" . $journal =~ s/\n|\z/\r\n/gr . "\r\n \t\n";
+    is(crmapictl_ok($elsewhere, "erasure", "list"), $journal,
+        "each line is there once");
     crmapictl_ok($elsewhere, "workspace", "restore", $dump);
     local $database = $elsewhere;
     is_deeply([found()], [], "nor elsewhere, with the journal");

@@ -238,14 +238,31 @@ crm_error_t *ctl_erasure_list(ctl_t *ctl)
     return crm_db_each(ctl->conn, &stmt, print_row, ctl, ctl->pool);
 }
 
-/* Add LINE of a journal, unless it is there. */
-static crm_error_t *add_line(ctl_t *ctl, ctl_lines_t *lines)
+/* Return the error that the current one of LINES is none of a journal. */
+static crm_error_t *bad_line(ctl_t *ctl, const ctl_lines_t *lines)
 {
-    const char *text = apr_pstrmemdup(ctl->pool, lines->line.data,
-                                      lines->line.len);
+    return ctl_fault(ctl, "line %" APR_INT64_T_FMT " is not one of erasure"
+                     " list", lines->number);
+}
+
+/* Add the current one of LINES, of a journal, unless it is there. A byte order mark
+ * at the start of the first one is left out, as import does it. */
+static crm_error_t *add_line(ctl_t *ctl, const ctl_lines_t *lines)
+{
+    const crm_buf_t *line = &lines->line;
+    apr_size_t mark = lines->number == 1 && line->len >= 3
+                      && !memcmp(line->data, "\xef\xbb\xbf", 3) ? 3 : 0;
+    const char *text = apr_pstrmemdup(ctl->pool, line->data + mark,
+                                      line->len - mark);
     crm_error_t *error;
     PGresult *result;
 
+    if (strlen(text) != line->len - mark) {
+        return bad_line(ctl, lines);    /* it has U+0000 */
+    }
+    if (!text[strspn(text, " \t\r\n")]) {
+        return NULL;
+    }
     error = ctl_query(&result, ctl, "INSERT INTO crmapi.erasure AS e"
                       " (workspace_id, id, contact_ids, hashes, key, sent_ids,"
                       " erased_at) SELECT j.workspace_id, j.id, j.contact_ids, ARRAY("
@@ -256,8 +273,7 @@ static crm_error_t *add_line(ctl_t *ctl, ctl_lines_t *lines)
                       " uuid[], erased_at timestamptz) ON CONFLICT ON CONSTRAINT erasure_pkey DO"
                       " NOTHING", 1, &text);
     return error && error->sqlstate && *error->sqlstate == '2'
-           ? ctl_fault(ctl, "line %" APR_INT64_T_FMT " is not one of erasure"
-                       " list", lines->number) : error;
+           ? bad_line(ctl, lines) : error;
 }
 
 crm_error_t *ctl_erasure_add(ctl_t *ctl)
@@ -273,9 +289,7 @@ crm_error_t *ctl_erasure_add(ctl_t *ctl)
     ctl_lines_init(lines, fileno(file), ctl->pool);
     CRM_ERR(ctl_begin(ctl));
     while (!error && !(fault = ctl_lines_next(lines)) && lines->line.len) {
-        if (*lines->line.data != '\n') {
-            error = add_line(ctl, lines);
-        }
+        error = add_line(ctl, lines);
     }
     if (!error && fault) {
         error = ctl_fault(ctl, "cannot read: %s", fault);
