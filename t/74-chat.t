@@ -392,6 +392,12 @@ subtest "origins" => sub {
     error_is($c->post("$CHAT/$of_site/start", undef, body => "{}",
         headers => { Origin => $SITE, "Content-Type" => "text/plain" }), 415,
         "unsupported_media_type", "nobody goes without asking");
+    my $row = sub { scalar sql($database, "SELECT xmin FROM crmapi.agent
+        WHERE id = '$of_site'") };
+    my $was = $row->();
+    like($w->ctl("agent", "origins", $of_site), qr/\Q$SITE\E/,
+        "without a list they are shown");
+    is($row->(), $was, "and the row is not written");
     $w->ctl("agent", "origins", $of_site, "--origins", "*");
     is($c->post("$CHAT/$of_site/start", {}, headers => {
         Origin => "https://any.example" })

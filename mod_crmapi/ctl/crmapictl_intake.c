@@ -142,10 +142,11 @@ crm_error_t *ctl_agent_origins(ctl_t *ctl)
         CRM_ERR(read_origins(&values[2], ctl, list));
     }
     CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("agent"), id));
-    CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.agent SET chat_origins ="
-                      " coalesce($3::text[], chat_origins)"
-                      " WHERE workspace_id = $1::uuid AND id = $2::uuid", 3,
-                      values));
+    if (list) {
+        CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.agent SET chat_origins ="
+                          " $3::text[] WHERE workspace_id = $1::uuid"
+                          " AND id = $2::uuid", 3, values));
+    }
     CRM_ERR(ctl_query(&result, ctl, "SELECT id, name, to_json(chat_origins)"
                       " FROM crmapi.agent WHERE workspace_id = $1::uuid"
                       " AND id = $2::uuid", 2, values));
