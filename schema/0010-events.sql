@@ -71,7 +71,7 @@ CREATE TABLE crmapi.webhook_endpoint (
     -- without user and password, since it is displayed and logged; in ASCII, as it
     -- goes over the wire: libcurl maps other names only in some locales
     url crmapi.url NOT NULL
-        CHECK (url ~ '^https?://(?![/?#]|[^/?#]*[@\\])[!-~]+$'),
+        CHECK (url ~* '^https?://(?![/?#]|[^/?#]*[@\\])[!-~]+$'),
     events text[] COLLATE "C" NOT NULL CHECK (
         cardinality(events) > 0 AND events <@ ARRAY[
             'contact.created', 'contact.updated', 'contact.deleted',

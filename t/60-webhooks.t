@@ -277,6 +277,7 @@ subtest "12.3 what counts as delivered, and what does not" => sub {
         "then/500,200" => ["pending", 500, qr/^HTTP status 500$/],
         "no/404" => ["pending", 404, qr/^HTTP status 404$/],
         "yes/204" => ["delivered", 204],
+        "case/200" => ["delivered", 200],
         "away/302" => ["pending", 302, qr/302: redirects are not followed/],
         "hang/hang" => ["pending", undef, qr/timed out/],
         "late/late" => ["delivered", 200],
@@ -295,6 +296,7 @@ subtest "12.3 what counts as delivered, and what does not" => sub {
         my $url = $path eq "refused"
             ? "http://127.0.0.1:" . $closed->sockport . "/"
             : $receiver->url($path);
+        $url =~ s/^http/HTTP/ if $path eq "case/200";
         $path{endpoint($w, $url)} = $path;
     }
     contact($w);
@@ -406,7 +408,10 @@ subtest "12.2 rotation: both secrets sign for a day" => sub {
     is_signed($request, "when its time is over, with the new one", $new);
     sql($database, "UPDATE crmapi.webhook_endpoint SET old_key = NULL,"
         . " old_key_until = NULL WHERE id = '$id'");
-    my $newer = $json->decode($w->ctl("--json", "webhook", "rotate", $id));
+    my $rotate = sub { crmapictl($database, "webhook", "rotate", $id, @_) };
+    my (undef, $out, $err) = $rotate->("--json");
+    my $newer = $json->decode($out);
+    is($err, "", "another rotation, a day later");
     cmp_ok(abs(sql($database, "SELECT extract(epoch FROM"
         . " '$newer->{old_secret_until}'::timestamptz - now())") - 86400),
         "<", 60, "for 24 hours");
@@ -427,6 +432,15 @@ subtest "12.2 rotation: both secrets sign for a day" => sub {
             ("No matching signature found") x 2],
             "the public library says the same") or diag("$out$err");
     }
+    (undef, my $newest, $err) = $rotate->();
+    like($err, qr/^crmapictl: the secret from before the last rotation does/,
+        "a second one within the day says which secret ends");
+    chomp $newest;
+    contact($w);
+    $worker->once;
+    ($request) = reverse $receiver->requests("rotate");
+    is_signed($request, "12.2 two sign during a rotation, not three", $newest,
+        $newer->{secret});
 };
 
 subtest "12.4 no connection to what is not public" => sub {
@@ -540,6 +554,8 @@ subtest "crmapictl webhook" => sub {
         for qw(remove rotate enable redrive);
     $fails->(qr/--status must be/, "deliveries", "--workspace", $w->id,
         "--status", "lost");
+    like($w->ctl("webhook", @add, $_), qr/\twhsec_/, "$_: a scheme is without case"
+        . " (RFC 3986 3.1)") for "HTTPS://x.org/", "Http://X.org";
     my ($id, $secret) = split /\t/, $w->ctl("webhook", @events,
         "form.submitted,contact.created,form.submitted");
     like($secret, qr{^whsec_[A-Za-z0-9+/]{43}=$}, "add prints the secret");

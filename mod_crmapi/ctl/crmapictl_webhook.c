@@ -148,12 +148,16 @@ crm_error_t *ctl_webhook_remove(ctl_t *ctl)
     return NULL;
 }
 
+/* Two secrets sign at most (contract 12.2). So a second rotation within the day ends
+ * the first secret, which is also how to end one that has leaked. */
 crm_error_t *ctl_webhook_rotate(ctl_t *ctl)
 {
     const char *values[2];
-    PGresult *result;
+    PGresult *result, *ended;
 
     CRM_ERR(find(&result, values, ctl));
+    CRM_ERR(ctl_query(&ended, ctl, "SELECT FROM crmapi.webhook_endpoint e"
+                      ENDPOINT " AND e.old_key_until > now()", 2, values));
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.webhook_endpoint e"
                       " SET key = crmapi.webhook_key(), old_key = e.key,"
                       " old_key_until = crmapi.now_ms() + interval '24 hours'"
@@ -161,6 +165,10 @@ crm_error_t *ctl_webhook_rotate(ctl_t *ctl)
     CRM_ERR(find(&result, values, ctl));
     ctl_print_one(ctl, PQgetvalue(result, 0, SECRET_COLUMN), result,
                   new_columns);
+    if (PQntuples(ended)) {
+        fprintf(stderr, "crmapictl: the secret from before the last rotation"
+                " does not sign any more\n");
+    }
     return NULL;
 }
 

@@ -261,8 +261,8 @@ static void add_own(crm_webform_t *form, json_object *config,
 
 int crm_webform_url_ok(const char *url)
 {
-    size_t scheme = !strncmp(url, "https://", 8) ? 8
-                    : !strncmp(url, "http://", 7) ? 7 : 0;
+    size_t scheme = !strncasecmp(url, "https://", 8) ? 8
+                    : !strncasecmp(url, "http://", 7) ? 7 : 0;
 
     if (!scheme || !url[scheme] || strlen(url) > URL_MAX_CHARS) {
         return 0;
