@@ -356,6 +356,22 @@ subtest "17.5 what a returned mail says of the address" => sub {
     }
 };
 
+subtest "17.5 a server that gives up in words, without a status" => sub {
+    my $failed = "failed: the mail was returned: 5.0.0";
+    my $n = 0;
+    for my $case (["This is a permanent error.\n\nretry timeout exceeded",
+            $failed], ["The mailbox is full. Delivery failed.", $failed],
+        ["It could not be delivered yet. It will be retried.", "running"],
+        ["450 4.2.2 full. I'm not going to try again.",
+            "failed: the mail was returned: 4.2.2"]) {
+        my ($words, $fate) = @$case;
+        my $s = sequence("words" . $n++ . "\@p.example.net");
+        deliver(bounce($s, $words, "message/rfc822", original($s),
+            Subject => "Mail"));
+        is(fate($s), $fate, $words);
+    }
+};
+
 subtest "17.5 the same when the relay answers at once" => sub {
     $worker->expect_log(qr/CRM3122: .*answered 550 5\.[17]\.1/ => 2);
     my %fate = ("5.1.1" => "suppressed bounced", "5.7.1" => "failed: ");

@@ -69,6 +69,38 @@ static const char *const says_not[] = {
     "too large", "size limit", "rate limit", "too many"
 };
 
+/* Words of a server that has given up, folded; that a mail was not delivered,
+ * which servers also say before they try again; and that they do. */
+static const char *const gives_up[] = {
+    "permanent error", "permanent failure", "permanent fatal",
+    "permanent delivery", "permanently", "given up", "giving up", "gave up",
+    "not going to try", "retry timeout exceeded", "for a long time",
+    "envelope expired", "message expired"
+};
+static const char *const fails[] = {
+    "not be delivered", "not delivered", "not been delivered to",
+    "unable to deliver", "able to be delivered", "able to deliver",
+    "cannot deliver", "can't deliver", "cannot be delivered", "undeliver",
+    "non-delivered", "delivery failed", "delivery failure",
+    "delivery has failed", "(failure)", "delivery problems", "error delivering",
+    "error has occurred while attempting to deliver", "failure notice",
+    "failure reasons", "failed addresses", "mail failure", "returned mail",
+    "returned to sender",
+    "unzustellbar", "nicht zugestellt", "nicht ausgeliefert",
+    "n'a pas pu \xc3\xaatre", "no se pudo entregar", "no se ha podido",
+    "non recapitat", "n\xc3\xa3o foi entregue", "niet bezorgd",
+    "\xd0\xbd\xd0\xb5 \xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd0\xb2"
+    "\xd0\xbb\xd0\xb5\xd0\xbd\xd0\xbe"
+};
+static const char *const goes_on[] = {
+    "will be retried", "will retry", "will try", "will be tried",
+    "will continue", "will keep", "keep trying", "still trying",
+    "delayed", "(delay)", "warning message", "warning only",
+    "not yet been delivered", "not been delivered yet", "temporary failure",
+    "need to re", "no action is required", "verz\xc3\xb6gert",
+    "retard\xc3\xa9", "retrasad"
+};
+
 /* ---- status codes -------------------------------------------------------- */
 
 /* Return the length of the status code at C: class 2, 4 or 5, subject 0 to 7
@@ -178,6 +210,16 @@ int crm_mail_status_says(const char *text, apr_pool_t *scratch_pool)
         text += strspn(text, "\n");
     }
     return 0;
+}
+
+int crm_mail_status_final(const char *status, const char *text,
+                          apr_pool_t *scratch_pool)
+{
+    const char *flat = flatten(text, strnlen(text, TEXT_MAX), scratch_pool);
+
+    return (has_one(flat, gives_up, CRM_NELTS(gives_up))
+            || (!status && has_one(flat, fails, CRM_NELTS(fails))))
+           && !has_one(flat, goes_on, CRM_NELTS(goes_on));
 }
 
 /* ---- the failure --------------------------------------------------------- */

@@ -116,7 +116,8 @@ static void read_group(crm_mail_t *mail, const char *group, apr_size_t len,
     one.diagnostic = field(group, len, "Diagnostic-Code", pool);
     one.status = status_of(field(group, len, "Status", pool),
                            one.diagnostic, pool);
-    failed = !one.action || !strncasecmp(one.action, "failed", 6);
+    failed = !one.action || !strncasecmp(one.action, "failed", 6)
+             || !strncasecmp(one.action, "expired", 7);     /* SendGrid's */
     if (failed && !one.status && one.action) {
         one.status = "5.0.0";
     }
@@ -247,6 +248,34 @@ static void read_more(crm_mail_t *mail, const char *text, apr_pool_t *pool)
     }
 }
 
+/* If TEXT, the explanation of MAIL without fields of RFC 3464, or its subject
+ * says that the server has given up, the mail has failed, whatever the reason
+ * is. */
+static void read_final(crm_mail_t *mail, const char *text, apr_pool_t *pool)
+{
+    const char *status = mail->status ? mail->status : "5.0.0";
+
+    if (mail->failure != CRM_MAIL_NO_FAILURE
+        || !crm_mail_status_final(mail->status, apr_pstrcat(
+               pool, mail->subject ? mail->subject : "", "\n", text, NULL),
+               pool)) {
+        return;
+    }
+    for (int i = 0; i < mail->bounces->nelts; i++) {
+        crm_mail_bounce_t *one = &APR_ARRAY_IDX(mail->bounces, i,
+                                                crm_mail_bounce_t);
+
+        if (one->failure == CRM_MAIL_NO_FAILURE) {
+            one->failure = CRM_MAIL_FAILED;
+            one->status = one->status ? one->status : status;
+        }
+    }
+    if (!mail->bounces->nelts) {
+        mail->failure = CRM_MAIL_FAILED;
+        mail->status = status;
+    }
+}
+
 /* Read TEXT, the explanation of a bounce without fields of RFC 3464, into
  * MAIL's bounces. FAILED: the addresses that a header of it names (Exim). */
 static void read_text(crm_mail_t *mail, const char *text,
@@ -263,6 +292,7 @@ static void read_text(crm_mail_t *mail, const char *text,
     if (mail->bounces->nelts <= 1) {
         mail->failure = crm_mail_status_read(&mail->status, text, pool);
     }
+    read_final(mail, text, pool);
 }
 
 /* Read TEXT, by a mail server or the null sender, which returns no mail. It may

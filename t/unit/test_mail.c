@@ -711,6 +711,35 @@ static const struct {
      " 5.1.1\nDiagnostic-Code: smtp; 450 4.2.0 later\n\n--b\n"
      "Content-Type: message/rfc822\n\n" OURS "--b--\n", "bounce", "5.1.1",
      CRM_MAIL_NO_ADDRESS, 1},
+    {"given up, in words", "Mailer-Daemon@mx.example\nX-Failed-Recipients:"
+     " ada@example.org\nSubject: Mail delivery failed: returning message to"
+     " sender", "\nThis is a permanent error. The following address(es)"
+     " failed:\n\n  ada@example.org\n    retry timeout exceeded\n\n"
+     "------ This is a copy of the message. ------\n\n" OURS, "bounce",
+     "5.0.0", CRM_MAIL_FAILED, 1},
+    {"given up, in the subject", "mailer-daemon@googlemail.example\n"
+     "X-Failed-Recipients: ada@example.org\nSubject: Delivery Status"
+     " Notification (Failure)", "\n\xe3\x82\xb0\n\n----- Original message"
+     " -----\n\n" OURS, "bounce", "5.0.0", CRM_MAIL_FAILED, 1},
+    {"given up, with the status of the last try", "MAILER-DAEMON@y.example",
+     "\nHi. This is the qmail-send program at y.example.\n\n"
+     "<ada@example.org>:\nno connection. (#4.4.1)\nI'm not going to try"
+     " again.\n\n--- Below this line is a copy of the message.\n\n" OURS,
+     "bounce", "4.4.1", CRM_MAIL_FAILED, 1},
+    {"given up, with a status in the text", "MAILER-DAEMON@y.example\n"
+     "X-Failed-Recipients: ada@example.org", "\nfailed permanently:\n\n"
+     "ada@example.org\n\nTechnical details: 552 5.7.0 no\n\n" OURS,
+     "bounce", "5.7.0", CRM_MAIL_FAILED, 1},
+    {"a warning, in words", "mailer-daemon@googlemail.example\nSubject:"
+     " Delivery Status Notification (Delay)", "\nTHIS IS A WARNING MESSAGE"
+     " ONLY.\n\nYour mail could not be delivered to ada@example.org. It will"
+     " be retried.\n\n----- Original message -----\n\n" OURS, "bounce",
+     NULL, CRM_MAIL_NO_FAILURE, 1},
+    {"expired, as SendGrid says it", "MAILER-DAEMON@y.example",
+     REPORT "--b\nContent-Type: message/delivery-status\n\n"
+     "Final-Recipient: rfc822; ada@example.org\nAction: expired\nStatus:"
+     " 4.4.1\n\n--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "4.4.1", CRM_MAIL_FAILED, 1},
     {"an address of X.400", "MAILER-DAEMON@y.example",
      REPORT "--b\n\nsorry\n--b\nContent-Type: message/delivery-status\n\n"
      "Final-Recipient: x400; ada@example.org\nAction: failed\nStatus: 5.1.1"
