@@ -16,6 +16,9 @@
 /* Bytes of the first line that are decoded. */
 #define SAMPLE 400
 
+/* Least digits of a line that goes on behind padding. Words may stand there. */
+#define PIECE 8
+
 static int is_digit(char c)
 {
     return apr_isalnum(c) || c == '+' || c == '/';
@@ -83,4 +86,27 @@ int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
         return 1;
     }
     return decodes(raw, line, utf8, pool);
+}
+
+apr_size_t crm_mail_base64_piece(const char *raw, apr_size_t len)
+{
+    const char *end = raw + len, *c = memchr(raw, '=', len), *line;
+    apr_size_t digits = 0;
+
+    while (c && c < end && *c == '=') {
+        c++;
+    }
+    for (line = c; line && line < end && strchr(" \t\r\n", *line); line++) {
+    }
+    if (!c || !memchr(c, '\n', (apr_size_t)(line - c))) {
+        return len;
+    }
+    for (c = line; c < end && is_digit(*c); c++) {
+        digits++;
+    }
+    while (c < end && strchr("= \t\r", *c)) {
+        c++;
+    }
+    return digits >= PIECE && (c == end || *c == '\n')
+           ? (apr_size_t)(line - raw) : len;
 }

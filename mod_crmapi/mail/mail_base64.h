@@ -10,4 +10,8 @@
 int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
                        apr_pool_t *pool);
 
+/* Return how many of the LEN bytes RAW, base64, are its first piece: up to the
+ * first padding, if digits go on in the next line. */
+apr_size_t crm_mail_base64_piece(const char *raw, apr_size_t len);
+
 #endif /* CRM_MAIL_BASE64_H */

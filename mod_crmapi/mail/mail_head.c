@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_array.h"
@@ -187,6 +188,38 @@ static void repair_type(crm_mail_head_t *head)
                    *end ? end : "\n");
 }
 
+/* Let what follows the type in the last field of HEAD, a Content-Type, be a
+ * parameter: some write "text/html charset=utf-8", "text/html, charset=utf-8" or
+ * "text/html; charset: utf-8". */
+static void repair_parameters(crm_mail_head_t *head)
+{
+    static const char *const names[] = {"charset", "boundary"};
+    char *field = apr_pstrmemdup(head->block.pool,
+                                 head->block.data + head->start,
+                                 head->block.len - head->start);
+    char *at = strchr(field, ':') + 1, *end;
+
+    at += strspn(at, BLANKS);
+    end = at + strcspn(at, ";,(" BLANKS);
+    at = end + strspn(end, BLANKS);
+    if (*at == ',') {
+        *at = ';';
+    }
+    else if (at > end && apr_isalpha(*at) && end[-1] != '/'
+             && strchr("=:", at[strcspn(at, "=:;/" BLANKS)])) {
+        *end = ';';
+    }
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
+        at = strcasestr(end, names[i]);
+        if (at) {
+            at += strlen(names[i]);
+            at += strspn(at, " \t");
+            *at = *at == ':' ? '=' : *at;
+        }
+    }
+    memcpy(head->block.data + head->start, field, strlen(field));
+}
+
 /* Remove what is no part of the name in the last field of HEAD, a
  * Content-Transfer-Encoding: quotes and a semicolon. */
 static void repair_encoding(crm_mail_head_t *head)
@@ -206,6 +239,7 @@ static void repair_field(crm_mail_head_t *head)
 
     if (is_name(field, len, "Content-Type")) {
         repair_type(head);
+        repair_parameters(head);
     }
     else if (is_name(field, len, "Content-Transfer-Encoding")) {
         repair_encoding(head);
@@ -234,6 +268,31 @@ static void end_field(crm_mail_head_t *head)
         }
     }
     head->over = 0;
+}
+
+/* Return whether LINE, LEN bytes and no field, goes on the last field of HEAD: a
+ * parameter that is not indented. */
+static int is_parameter(const crm_mail_head_t *head, const char *line,
+                        apr_size_t len)
+{
+    static const char *const names[] = {
+        "boundary=", "charset=", "name=", "filename=", "report-type=",
+        "type=", "format="
+    };
+    apr_size_t end = head->block.len;
+
+    while (end > head->start && strchr(BLANKS, head->block.data[end - 1])) {
+        end--;
+    }
+    for (size_t i = 0; head->field == CRM_MAIL_FIELD_CONTENT
+         && end > head->start && head->block.data[end - 1] == ';'
+         && i < CRM_NELTS(names); i++) {
+        if (len > strlen(names[i])
+            && !strncasecmp(line, names[i], strlen(names[i]))) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* Add LINE, LEN bytes, to the last field of HEAD, as far as it has room. */
@@ -267,6 +326,10 @@ int crm_mail_head_add(crm_mail_head_t *head, const char *line, apr_size_t len)
 
     if (head->field == CRM_MAIL_FIELD_NONE && (folded || !name)) {
         return 0;
+    }
+    if (!folded && is_parameter(head, line, len)) {
+        add_line(head, " ", 1);
+        folded = 1;
     }
     if (!folded) {
         end_field(head);

@@ -163,25 +163,83 @@ static const char *read_content(apr_size_t *len_p, GMimeDataWrapper *content,
     return bytes;
 }
 
+/* Return the LEN bytes RAW of a text that is encoded in ENCODING, decoded: *LEN_P
+ * bytes and a NUL, in POOL. */
+static const char *decode(apr_size_t *len_p, const char *raw, apr_size_t len,
+                          GMimeContentEncoding encoding, apr_pool_t *pool)
+{
+    GMimeStream *stream = g_mime_stream_mem_new_with_buffer(raw, len);
+    GMimeDataWrapper *content = g_mime_data_wrapper_new_with_stream(stream,
+                                                                    encoding);
+    const char *bytes = read_content(len_p, content, 0, pool);
+
+    g_object_unref(content);
+    g_object_unref(stream);
+    return bytes;
+}
+
+/* Decode the LEN bytes RAW of base64 as decode(). Several pieces may be joined,
+ * each with its own padding. */
+static const char *decode_base64(apr_size_t *len_p, const char *raw,
+                                 apr_size_t len, apr_pool_t *pool)
+{
+    crm_buf_t all;
+
+    crm_buf_init(&all, len, pool);
+    while (len) {
+        apr_size_t piece = crm_mail_base64_piece(raw, len), got;
+        const char *bytes = decode(&got, raw, piece,
+                                   GMIME_CONTENT_ENCODING_BASE64, pool);
+
+        crm_buf_add(&all, bytes, got);
+        raw += piece;
+        len -= piece;
+    }
+    *len_p = all.len;
+    crm_buf_putc(&all, '\0');
+    return all.data;
+}
+
+/* Decode the LEN bytes RAW of quoted-printable as decode(). Blanks behind the '=' of
+ * a soft line end are none of it (RFC 2045, 6.7). */
+static const char *decode_quoted(apr_size_t *len_p, const char *raw,
+                                 apr_size_t len, apr_pool_t *pool)
+{
+    char *bare = apr_palloc(pool, len + 1), *out = bare;
+
+    for (apr_size_t i = 0; i < len; i++) {
+        *out++ = raw[i];
+        if (raw[i] == '=') {
+            apr_size_t blanks = strspn(raw + i + 1, " \t");
+
+            i += strchr("\r\n", raw[i + 1 + blanks]) ? blanks : 0;
+        }
+    }
+    return decode(len_p, bare, (apr_size_t)(out - bare),
+                  GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE, pool);
+}
+
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
                            apr_pool_t *pool)
 {
     GMimeDataWrapper *content = g_mime_part_get_content(part);
     GMimeContentType *type =
         g_mime_object_get_content_type(GMIME_OBJECT(part));
+    GMimeContentEncoding encoding = g_mime_part_get_content_encoding(part);
     const char *raw;
 
-    if (g_mime_part_get_content_encoding(part)
-        == GMIME_CONTENT_ENCODING_BASE64
-        && g_mime_content_type_is_type(type, "text", "*")) {
-        raw = read_content(len_p, content, 1, pool);
-        if (!crm_mail_is_base64(raw, *len_p,
-                                g_mime_content_type_get_parameter(
-                                    type, "charset"), pool)) {
-            return raw;
-        }
+    if (!g_mime_content_type_is_type(type, "text", "*")
+        || (encoding != GMIME_CONTENT_ENCODING_BASE64
+            && encoding != GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE)) {
+        return read_content(len_p, content, 0, pool);
     }
-    return read_content(len_p, content, 0, pool);
+    raw = read_content(len_p, content, 1, pool);
+    if (encoding == GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE) {
+        return decode_quoted(len_p, raw, *len_p, pool);
+    }
+    return crm_mail_is_base64(raw, *len_p, g_mime_content_type_get_parameter(
+                                  type, "charset"), pool)
+           ? decode_base64(len_p, raw, *len_p, pool) : raw;
 }
 
 const char *crm_mail_source(crm_mail_t *mail, unsigned bit, const char *bytes,

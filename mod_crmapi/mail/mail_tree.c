@@ -7,6 +7,7 @@
 #include "mail_tree.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "apr_hash.h"
 #include "apr_strings.h"
@@ -17,6 +18,9 @@
 
 /* The property of a part with its enclosed_t. */
 #define ENCLOSED "crm-enclosed"
+
+/* Lines before the first part that are looked at for a boundary. */
+#define PREAMBLE 10
 
 /* What the last line was that was looked at. */
 #define NO_BOUNDARY (-1)
@@ -235,6 +239,47 @@ static const char *read_parts(reader_t *reader, GMimeMultipart *multipart,
     return prologue;
 }
 
+/* Return whether the line at LINE, up to END, is a boundary that a header of a
+ * part follows. */
+static int is_delimiter(const char *line, const char *end, const char *stop)
+{
+    static const char field[] = "Content-";
+
+    return end - line > 3 && line[0] == '-' && line[1] == '-'
+           && (apr_size_t)(stop - end) > sizeof(field)
+           && !strncasecmp(end, field, sizeof(field) - 1);
+}
+
+/* Return the boundary of MULTIPART, whose content is at READER, as it is used: it
+ * is part of what its header declares, where quotes or dashes are wrong; NULL if
+ * there is none. */
+static const char *used_boundary(const reader_t *reader,
+                                 GMimeMultipart *multipart)
+{
+    GMimeHeader *header = g_mime_header_list_get_header(
+        g_mime_object_get_header_list(GMIME_OBJECT(multipart)),
+        "Content-Type");
+    const char *value = header ? g_mime_header_get_raw_value(header) : NULL;
+    reader_t lines = *reader;
+
+    for (int i = 0; value && i < PREAMBLE && lines.at < lines.end; i++) {
+        const char *next = next_line(&lines);
+
+        if (is_delimiter(lines.at, next, lines.end)) {
+            apr_size_t len = trimmed(lines.at + 2,
+                                     (apr_size_t)(next - lines.at) - 2);
+            const char *used = apr_pstrmemdup(reader->pool, lines.at + 2,
+                                              len);
+
+            return len && strstr(value, used)
+                   && !apr_hash_get(reader->boundaries, used,
+                                    (apr_ssize_t)len) ? used : NULL;
+        }
+        lines.at = next;
+    }
+    return NULL;
+}
+
 /* Read the content of MULTIPART, at LEVEL. If its boundary is not declared, or
  * never used, all of it stands before the first part. */
 static void read_multipart(reader_t *reader, GMimeMultipart *multipart,
@@ -243,7 +288,9 @@ static void read_multipart(reader_t *reader, GMimeMultipart *multipart,
     const char *boundary = g_mime_object_get_content_type_parameter(
         GMIME_OBJECT(multipart), "boundary");
     const char *begin = reader->at, *end;
+    const char *used = used_boundary(reader, multipart);
 
+    boundary = used ? used : boundary;
     if (boundary && boundary[strspn(boundary, " \t")]) {
         end = read_parts(reader, multipart, boundary, level);
     }

@@ -147,6 +147,35 @@ static const struct {
      "\nwords\n--b--\n", "words"},
     {"Content-Transfer-Encoding: \"quoted-printable\"\n\nw=6Frds", "words"},
     {"Content-Transfer-Encoding: quoted-printable;\n\nw=6Frds", "words"},
+    {"Content-Transfer-Encoding: quoted-printable\n\nw=6Fr= \t\nds=  \r\n"
+     ", a =3D b", "words, a = b"},
+    /* parameters that nothing separates, or that are not indented */
+    {"Content-Type: text/plain charset=iso-8859-2\n\nZa\xbf\xf3\xb3\xe6",
+     "Za\xc5\xbc\xc3\xb3\xc5\x82\xc4\x87"},
+    {"Content-Type: text/plain, charset=iso-8859-2\n\nZa\xbf\xf3\xb3\xe6",
+     "Za\xc5\xbc\xc3\xb3\xc5\x82\xc4\x87"},
+    {"Content-Type: text/plain; charset: iso-8859-2\n\nZa\xbf\xf3\xb3\xe6",
+     "Za\xc5\xbc\xc3\xb3\xc5\x82\xc4\x87"},
+    {"Content-Type: text/ plain; charset=utf-8\n\nwords", "words"},
+    {"Content-Type: multipart/alternative\n\tboundary=\"b\"\n\n"
+     ALTERNATIVES, "plain"},
+    {"Content-Type: multipart/alternative;\nboundary=\"b\"\n\n"
+     ALTERNATIVES, "plain"},
+    {"Content-Type: multipart/alternative; \r\nboundary=\"b\"\r\n\r\n"
+     ALTERNATIVES, "plain"},
+    {"Content-Type: multipart/mixed; boundary=c\n\n--c\nContent-Type:"
+     " multipart/alternative;\nboundary=b\n\n" ALTERNATIVES "--c--\n", "plain"},
+    {"Content-Type: text/plain\nboundary=b\n\nwords", "words"},
+    /* boundaries with wrong quotes or dashes */
+    {"Content-Type: multipart/alternative; boundary=\"b\n\n" ALTERNATIVES,
+     "plain"},
+    {"Content-Type: multipart/alternative; boundary='b'\n\n" ALTERNATIVES,
+     "plain"},
+    {"Content-Type: multipart/alternative; boundary=--b\n\nof several parts\n"
+     ALTERNATIVES, "plain"},
+    {"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type:"
+     " multipart/mixed; boundary=bc\n\n--b\nContent-Type: text/html\n\n<p>rich"
+     "\n--b--\n", "rich"},
     /* all texts of an alternative */
     {"Content-Type: multipart/alternative; boundary=b\n\n--b\n"
      ROUND_A_PICTURE "--b--\n", "one\ntwo"},
@@ -202,6 +231,13 @@ static const struct {
     {"iso-8859-1", "Thanks", "Thanks"}, {"utf-8", "yes", "yes"},
     {"utf-8", "Gr\xc3\xbc\xc3\x9f""e", "Gr\xc3\xbc\xc3\x9f""e"},
     {"utf-8", "", ""},
+    /* pieces that were encoded one by one */
+    {"utf-8", "SGVsbG8gdGhlcmUh\nISE=\nSGVsbG8gdGhlcmUhIQ==",
+     "Hello there!!!Hello there!!"},
+    {"utf-8", "SGVsbG8gdGhlcmUhISE=\r\n\r\nSGVsbG8gdGhlcmUhIQ==\r\n",
+     "Hello there!!!Hello there!!"},
+    {"utf-8", "SGVsbG8gdGhlcmUhIQ==\n\n_____\nList of\nHello", "Hello there!!"},
+    {"utf-8", "SGVsbG8gdGhlcmUhIQ==\nRegards", "Hello there!!"},
 };
 
 START_TEST(a_text_that_is_no_base64_is_taken_as_it_is)
