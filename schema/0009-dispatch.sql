@@ -849,7 +849,9 @@ BEGIN
     ON CONFLICT ON CONSTRAINT send_count_pkey
     DO UPDATE SET n = c.n + 1 WHERE c.n < daily_limit;
     IF NOT FOUND THEN
-        RETURN crmapi.pacing_fit(enrolled.pacing, (today + 1) AT TIME ZONE zone);
+        -- a date itself would be one in the session's time zone
+        RETURN crmapi.pacing_fit(enrolled.pacing,
+                                 (today + 1)::timestamp AT TIME ZONE zone);
     END IF;
     UPDATE crmapi.enrollment_step s SET counted = today
     WHERE s.workspace_id = taken.workspace_id AND s.id = taken.id;

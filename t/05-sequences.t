@@ -1,12 +1,14 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: Apache-2.0
-# 05-sequences.t: the states of sequences and enrollments, their jobs, and channels
+# 05-sequences.t: the states of sequences and enrollments, what stops them, what is
+# sent when and where, their jobs, and channels
 # plain build only
 use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Rows;
 use CrmTest::Schema;
 
 my ($w, $x) = (space(), space());
@@ -24,14 +26,15 @@ my %moves = (
     running => ["completed", @stops],
 );
 
+# How an enrollment gets into a state.
+my %way = (generating => [], pending_approval => ["pending_approval"],
+    approved => ["approved"], running => [qw(approved running)],
+    completed => [qw(approved completed)], map { $_ => [$_] } @stops);
+
 subtest "transitions (contract 11.7, 11.9)" => sub {
     my $s = space();
     my $template = make("sequence_template", %{$s->{in}}, name => "T");
     my $contact = make("contact", %{$s->{owned}});
-    my %way = (generating => [], pending_approval => ["pending_approval"],
-        approved => ["approved"], running => [qw(approved running)],
-        completed => [qw(approved completed)],
-        map { $_ => [$_] } @stops);
     my $move = "UPDATE crmapi.enrollment SET generation_error = 'x', status = ";
     for my $from (@live, @ended) {
         my %may = map { $_ => 1 } @{$moves{$from} || []};
@@ -79,6 +82,296 @@ subtest "one sequence for an idempotency key (contract 11.2)" => sub {
     refused(row("sequence", id => uuid(), %row, idempotency_key => $_),
         qr/check constraint/, length($_) . " characters") for "", "x" x 256;
 };
+
+# ---- what stops an enrollment, and what is sent -----------------------------------
+
+my $people = 0;
+# An enrollment of S, a space, with MEMBERS: contact (members of one), agent,
+# pacing, status, steps (members of each). Returns its ids: contact, sequence,
+# enrollment, steps.
+sub enrolled {
+    my ($s, %member) = @_;
+    my $n = ++$people;
+    my %e = (steps => []);
+    $s->{template} //= make("sequence_template", %{$s->{in}}, name => "T");
+    my %agent = (%{$s->{in}}, bot_id => $member{agent} // $s->{bot});
+    $e{contact} = make("contact", %{$s->{owned}}, %{$member{contact} || {
+        emails => [{ email => "p$n\@x.example", is_primary => true }] }});
+    $e{sequence} = make("sequence", %agent, name => "S",
+        template_id => $s->{template});
+    $e{id} = make("enrollment", %{$s->{in}}, %start, contact_id => $e{contact},
+        sequence_id => $e{sequence}, pacing => $member{pacing} // {});
+    for my $step (@{$member{steps} || []}) {
+        push @{$e{steps}}, make("enrollment_step", %{$s->{in}},
+            enrollment_id => $e{id}, sort_order => 1 + @{$e{steps}},
+            channel => "email", to_identifier => "p$n\@x.example",
+            email_subject => "S", email_body => "B", %$step);
+    }
+    sql($db, "UPDATE crmapi.enrollment SET generation_error = 'x', status = '$_'
+        WHERE id = '$e{id}'") for @{$way{$member{status} // "generating"}};
+    return \%e;
+}
+
+# A job of S that a worker has leased, as the first parameters of what it calls.
+sub leased {
+    my ($s, %payload) = @_;
+    my $id = sql($db, row("job", %{$s->{in}}, kind => "sequence.step",
+        payload => \%payload, state => "leased", leased_by => "w", attempts => 1,
+        leased_until => \"now() + interval '1 h'") =~ s/;\n$/ RETURNING id/r);
+    return ($id, "'$s->{id}', $id, 'w', 1");
+}
+
+# What step_take() says of the step number N of E at MOMENT, if its agent may send
+# LIMIT a day: "send", "wait 2026-12-04 15:00:00".
+sub take {
+    my ($s, $e, $n, $moment, $limit) = @_;
+    my ($id, $job) = leased($s, enrollment_id => $e->{id},
+        step_id => $e->{steps}[$n - 1]);
+    return join " ", grep { defined } map { @$_ } sql($db, "SELECT verdict,
+        until AT TIME ZONE 'UTC' FROM crmapi.step_take($job, '$e->{id}',
+        '$e->{steps}[$n - 1]', '$moment', $limit, NULL)");
+}
+
+# Record that step number N of E was sent at MOMENT, under the relay's id ID.
+sub sent {
+    my ($s, $e, $n, $moment, $id) = @_;
+    my (undef, $job) = leased($s, enrollment_id => $e->{id},
+        step_id => $e->{steps}[$n - 1]);
+    sql($db, "UPDATE crmapi.enrollment_step SET status = 'sending' WHERE
+        id = '$e->{steps}[$n - 1]'; SELECT crmapi.step_sent($job, '$e->{id}',
+        '$e->{steps}[$n - 1]', '$moment', '" . ($id // "given") . "')");
+    return;
+}
+
+subtest "what stops an enrollment stops it in each state that is live" => sub {
+    my $s = space();
+    my %stops = (
+        "the primary e-mail" => ["stopped_unsubscribed",
+            "crmapi.suppress('$s->{id}', 'ONE\@x.example', NULL, 'why')"],
+        "another e-mail" => ["stopped_unsubscribed",
+            "crmapi.suppress('$s->{id}', 'two\@X.example', NULL, 'why')"],
+        "the primary number" => ["stopped_unsubscribed",
+            "crmapi.suppress('$s->{id}', NULL, '+49 30 123456', 'why')"],
+        "another number" => ["stopped_unsubscribed",
+            "crmapi.suppress('$s->{id}', NULL, '+4930123457', 'why')"],
+        "a reply" => ["stopped_reply", "crmapi.contact_replied('$s->{id}', c)"],
+        "a user" => ["stopped_user",
+            "crmapi.enrollment_stop('$s->{id}', e, 'why')"]);
+    my %contact = (emails => [map { { email => "$_\@x.example",
+            is_primary => $_ eq "one" ? true : false } } "one", "two"],
+        phone_numbers => [map { { phone_number => "+49 (30) $_",
+            is_primary => $_ == 123456 ? true : false } } 123456, 123457]);
+    # whoever has the same addresses elsewhere
+    my $elsewhere = space();
+    my $stays = enrolled($elsewhere, contact => \%contact);
+    for my $state (@live) {
+        for my $what (sort keys %stops) {
+            my ($becomes, $call) = @{$stops{$what}};
+            my $e = enrolled($s, status => $state, contact => \%contact,
+                steps => [{}]);
+            sql($db, "SELECT " . $call =~ s/, c\)/, '$e->{contact}')/r
+                =~ s/, e,/, '$e->{id}',/r);
+            is(value("enrollment", $e->{id}, "status"), $becomes,
+                "$state: $what");
+            is(value("enrollment_step", $e->{steps}[0], "status"), "cancelled",
+                "and its step is cancelled");
+            sql($db, "DELETE FROM crmapi.suppression");
+        }
+    }
+    is(value("enrollment", $stays->{id}, "status"), "generating",
+        "not one of another workspace");
+};
+
+subtest "an agent's limit is for a day of its workspace's time zone" => sub {
+    my $s = space();
+    sql($db, "UPDATE crmapi.workspace SET time_zone = 'Asia/Tokyo'
+        WHERE id = '$s->{id}'");
+    my $one = sub { enrolled($s, status => "approved", steps => [{}], @_) };
+    my ($first, $second, $third) = map { $one->() } 1 .. 3;
+    my ($before, $after, $next) = ("2026-12-04 14:59:59.999",
+        "2026-12-04 15:00:00", "2026-12-05 15:00:00");
+    is(take($s, $first, 1, "$before Z", 1), "send", "one is sent");
+    is(take($s, $second, 1, "$before Z", 1), "wait $after",
+        "the next one waits for the midnight of Tokyo");
+    is(take($s, $second, 1, "$after Z", 1), "send", "and is sent then");
+    is(take($s, $third, 1, "$after Z", 1), "wait $next",
+        "the next one waits for the next one");
+    my $other = make("agent", %{$s->{in}}, name => "Other");
+    is(take($s, $one->(agent => $other), 1, "$after Z", 1), "send",
+        "another agent has its own limit");
+    my $shut = { time_zone => "UTC", from => "17:00", to => "18:00",
+        days => [1 .. 7] };
+    is(take($s, $one->(pacing => $shut), 1, "2026-12-05 17:30:00 Z", 1), "send",
+        "within a window");
+    is(take($s, $one->(pacing => $shut), 1, "2026-12-05 17:45:00 Z", 1),
+        "wait 2026-12-06 17:00:00", "the next one waits for the window, too");
+    is(take($s, $one->(pacing => $shut), 1, "2026-12-07 16:00:00 Z", 1),
+        "wait 2026-12-07 17:00:00", "a window that is closed");
+    is(take($s, $third, 1, "2026-12-07 16:00:00 Z", 1), "send",
+        "uses nothing of the limit up");
+    # west of Greenwich the date of UTC is a later one
+    my $west = space();
+    sql($db, "UPDATE crmapi.workspace SET time_zone = 'America/Los_Angeles'
+        WHERE id = '$west->{id}'");
+    my ($evening, $late) = map { enrolled($west, status => "approved",
+        steps => [{}]) } 1, 2;
+    is(take($west, $evening, 1, "2026-12-04 20:00 Z", 1), "send", "at noon");
+    is(take($west, $late, 1, "2026-12-05 $_ Z", 1), "wait 2026-12-05 08:00:00",
+        "at $_ of UTC it is the same day") for "00:00:00", "07:59:59.999";
+    is(take($west, $late, 1, "2026-12-05 08:00:00 Z", 1), "send", "at midnight");
+    # a step that is tried on two days counts on both
+    my ($again, $fourth) = map { $one->() } 1, 2;
+    for my $day ("08", "08", "09") {
+        is(take($s, $again, 1, "2026-12-$day 16:00:00 Z", 1), "send",
+            "an attempt on day $day");
+        sql($db, "UPDATE crmapi.enrollment_step SET status = 'scheduled'
+            WHERE id = '$again->{steps}[0]'");
+    }
+    is(take($s, $fourth, 1, "2026-12-09 16:00:00 Z", 1),
+        "wait 2026-12-10 15:00:00", "it counts on each day");
+};
+
+subtest "a step that was not sent: what becomes of it" => sub {
+    my $s = space();
+    # status of the enrollment, whether it is tried again: the step, the
+    # enrollment, the job
+    for (["approved", "'1 min'", "scheduled", "approved", "ready"],
+            ["running", "'1 min'", "scheduled", "running", "ready"],
+            ["stopped_user", "'1 min'", "cancelled", "stopped_user", "done"],
+            ["completed", "'1 min'", "cancelled", "completed", "done"],
+            ["approved", "NULL", "failed", "failed", "done"],
+            ["stopped_reply", "NULL", "failed", "stopped_reply", "done"]) {
+        my ($status, $after, @becomes) = @$_;
+        my $e = enrolled($s, status => $status, steps => [{
+            status => "sending" }]);
+        my ($id, $job) = leased($s, enrollment_id => $e->{id},
+            step_id => $e->{steps}[0]);
+        sql($db, "SELECT crmapi.step_failed($job, '$e->{id}', '$e->{steps}[0]',
+            'no', $after)");
+        is_deeply([value("enrollment_step", $e->{steps}[0], "status"),
+            value("enrollment", $e->{id}, "status"), value("job", $id, "state")],
+            \@becomes, "$status, after $after");
+    }
+};
+
+subtest "who is asked to review an enrollment" => sub {
+    my ($s, $other) = (space(), space());
+    my %admin = map { $_->{id} => make("admin", %{$_->{in}},
+        email => "boss\@x.example") } $s, $other;
+    my $e = enrolled($s);
+    my (undef, $job) = leased($s, enrollment_id => $e->{id});
+    sql($db, "SELECT crmapi.enrollment_generated($job, '$e->{id}',
+        '[{\"channel\": \"sms\", \"sms_body\": \"x\", \"delay_seconds\": 0}]', '{}',
+        now())");
+    is_deeply([sql($db, "SELECT workspace_id, payload ->> 'admin_id' FROM
+        crmapi.job WHERE kind = 'sequence.review'")],
+        [[$s->{id}, $admin{$s->{id}}]], "the admins of its workspace");
+};
+
+subtest "a page approves all that it showed, and nothing else" => sub {
+    my $s = space();
+    my @steps = ({}, { channel => "sms", sms_body => "M" }, { channel => "voice",
+        voice_objective => "O", voice_script => "V" });
+    my $e = enrolled($s, status => "pending_approval", steps => \@steps);
+    my $other = enrolled($s, status => "pending_approval", steps => [{}]);
+    my $act = sub {
+        my ($seen, $action, @edits) = @_;
+        return sql($db, "SELECT crmapi.review_act('$s->{id}', '$e->{id}',
+            '$seen', '$action', " . quoted(\@edits) . ", '$s->{bot}', '::1')");
+    };
+    my $digest = sub { scalar sql($db, "SELECT crmapi.review_digest('$s->{id}',
+        '$e->{id}')") };
+    for (["email_subject", 1], ["email_body", 1], ["sms_body", 2],
+            ["voice_objective", 3], ["voice_script", 3], ["to_identifier", 1]) {
+        my ($column, $n) = @$_;
+        my $seen = $digest->();
+        sql($db, "UPDATE crmapi.enrollment_step SET $column = 'changed'
+            WHERE id = '$e->{steps}[$n - 1]'");
+        is($act->($seen, $_), "changed", "$column changed: no $_")
+            for "approve", "save";
+    }
+    is($act->($digest->(), "save", { step => $other->{steps}[0],
+        subject => "mine" }), "pending_approval", "what it shows is saved");
+    is(value("enrollment_step", $other->{steps}[0], "email_subject"), "S",
+        "no step of another enrollment");
+    is(value("enrollment", $e->{id}, "status"), "pending_approval",
+        "nothing was approved");
+};
+
+# The conversation of STEP's message.
+sub talk_of {
+    my ($step) = @_;
+    return scalar sql($db, "SELECT conversation_id FROM crmapi.message
+        WHERE step_id = '$step'");
+}
+
+subtest "which conversation a step that was sent is a message of" => sub {
+    my $s = space();
+    my $agent = make("agent", %{$s->{in}}, name => "Other");
+    my $now = "2026-12-04 10:00:00Z";
+    my %not = ("another channel's" => { type => 3 },
+        "another agent's" => { bot_id => $agent },
+        "one that is over" => { active => false },
+        "an archived one" => { archived => true },
+        "a deleted one" => { deleted => true, deleted_at => $now },
+        "a teammate's" => { internal => true },
+        "a visitor's" => { visitor_id => "v" },
+        "one that its source names" => { thread => "t" });
+    for my $what (undef, sort keys %not) {
+        my $e = enrolled($s, status => "approved", steps => [{}, {}]);
+        my $talk = make("conversation", %{$s->{owned}}, type => 4,
+            contact_id => $e->{contact}, %{$not{$what // ""} || {}});
+        sent($s, $e, 1, $now);
+        my $its = talk_of($e->{steps}[0]);
+        if (defined $what) {
+            isnt($its, $talk, "not $what");
+            ok($its, "but a new one");
+            next;
+        }
+        is($its, $talk, "the contact's open one");
+        sql($db, "UPDATE crmapi.conversation SET active = false, archived = true,
+            last_message = 'Later', last_message_at = '2026-12-06Z'
+            WHERE id = '$talk'");
+        sent($s, $e, 2, "2026-12-05 10:00:00Z");
+        is(talk_of($e->{steps}[1]), $talk, "the next step stays in it");
+        is_deeply([map { @$_ } sql($db, "SELECT active, last_message,
+            last_message_at = '2026-12-06Z' FROM crmapi.conversation
+            WHERE id = '$talk'")], ["t", "Later", "t"],
+            "which is open again; what was said later is still the last");
+    }
+    my $e = enrolled($s, status => "approved", steps => [{}, { channel => "sms",
+        to_identifier => "+49301", sms_body => "M" }, {}]);
+    sent($s, $e, $_, $now) for 1, 2;
+    my ($mail, $text) = map { talk_of($_) } @{$e->{steps}};
+    isnt($text, $mail, "each channel has its own");
+    sql($db, "UPDATE crmapi.conversation SET deleted = true, deleted_at = now()
+        WHERE id = '$mail'");
+    sent($s, $e, 3, $now);
+    isnt(talk_of($e->{steps}[2]), $mail, "not one that was deleted meanwhile");
+};
+
+subtest "18.4 the thread of a step's mail: those before to the same address" => sub {
+    my $s = space();
+    my %old = (status => "sent", sent_at => "2026-12-04Z");
+    my %a = (to_identifier => "a\@x.example");
+    my $e = enrolled($s, status => "running", steps => [
+        { %a, %old, message_id => "<1\@x>", provider_id => "<1\@relay>" },
+        { %a, %old, message_id => "<2\@x>", status => "failed" },
+        { %old, message_id => "<3\@x>", to_identifier => "b\@x.example" },
+        { %a, %old, message_id => "<4\@x>", provider_id => "4" },
+        { %a }, { %a, %old, message_id => "<6\@x>" }]);
+    my $other = enrolled($s, status => "running", steps => [
+        { %a, %old, message_id => "<7\@x>" }]);
+    my ($name, $token, $thread) = map { @$_ } sql($db, "SELECT n[1], n[2], n[3]
+        FROM crmapi.step_names('$s->{id}', '$e->{steps}[4]', 'x.example') n");
+    is($thread, "<1\@x> <1\@relay> <4\@x>", "the thread");
+    like($name, qr/^<\S+\@x\.example>$/, "its own name");
+    my $again = sql($db, "SELECT crmapi.step_names('$s->{id}', '$e->{steps}[4]',
+        'y.example') = ARRAY['$name', '$token', '$thread']");
+    is($again, "t", "which stays the same");
+};
+
+# ---- jobs and channels -------------------------------------------------------------
 
 subtest "a job wakes whoever listens" => sub {
     my ($code, $out, $err) = run_program(command => ["psql", "-X", "-q", "-d",
