@@ -139,6 +139,7 @@ subtest "9.2 e-mails and phones" => sub {
         ["the second is primary", ["1", phone("2", 1)],
             [phone("1"), phone("2", 1)]],
         ["equal ones collapse", ["+12", "+12"], [phone("+12", 1)]],
+        ["digits of any script", ["٠٣٠ ١٢٣٤"], [phone("٠٣٠ ١٢٣٤", 1)]],
     ) {
         my ($name, $in, $out) = @$case;
         record_is($c->post("/api/v1/contacts", { bot_id => $w->agent,
