@@ -37,6 +37,9 @@ static const char *const programs[] = {
     "\xe8\x87\xaa\xe5\x8a\xa8\xe5\x9b\x9e\xe5\xa4\x8d",
     "\xe8\x87\xaa\xe5\x8b\x95\xe5\x9b\x9e\xe8\xa6\x86",
     "\xec\x9e\x90\xeb\x8f\x99 \xed\x9a\x8c\xec\x8b\xa0",
+    "automatische r\xc3\xbc""ckmeldung", "automatische nachricht",
+    "vacation reply", "vacation response", "vacation auto-reply",
+    "vacation autoreply",
     /* what Outlook writes in other languages */
     "resposta autom\xc3\xa0tica", "sj\xc3\xa1lfvirkt svar",
     "automaatvastus", "autom\xc4\x81tiska atbilde",
@@ -83,6 +86,29 @@ static const char *const people[] = {
     "afwezig", "niet aanwezig", "fr\xc3\xa5nvarande", "frav\xc3\xa6rende",
     "poissa toimistosta", "poza biurem", "nieobecno\xc5\x9b\xc4\x87",
     "mimo kancel\xc3\xa1\xc5\x99",
+    "abwesenheitsagent", "abwesenheitsassistent",
+    "abwesenheitsbenachrichtigung", "abwesenheitsmeldung",
+    "abwesenheitsnachricht", "nicht am arbeitsplatz", "on holidays",
+    "on parental leave", "on maternity leave", "on sick leave",
+    "r\xc3\xa9ponse d'absence", "reponse d'absence", "message d'absence",
+    "notification d'absence", "avis d'absence", "absence :", "absente",
+    "absent(e)", "en vacances", "hors du bureau", "fuera de oficina",
+    "respuesta de ausencia", "mensaje de ausencia", "fuori dall'ufficio",
+    "assenza", "in ferie", "mensagem de aus\xc3\xaancia", "de f\xc3\xa9rias",
+    "fora do escritorio", "afwezigheidsbericht", "afwezigheidsassistent",
+    "niet op kantoor", "buiten kantoor", "met vakantie", "op vakantie",
+    "fr\xc3\xa5nvaro", "fr\xc3\xa5nvaromeddelande", "frav\xc3\xa6r",
+    "frav\xc3\xa6rsassistent", "frav\xc3\xa6rsmelding",
+    "ikke p\xc3\xa5 kontoret", "p\xc3\xa5 semester", "p\xc3\xa5 ferie",
+    "poissa", "poissaolo", "poissaoloviesti", "poissaoloilmoitus", "nieobecny",
+    "nieobecna", "nep\xc5\x99\xc3\xadtomnost", "nepr\xc3\xadtomnos\xc5\xa5",
+    "mimo kancel\xc3\xa1rie", "t\xc3\xa1voll\xc3\xa9t",
+    "h\xc3\xa1zon k\xc3\xadv\xc3\xbcl", "szabads\xc3\xa1gon",
+    "\xd0\xbe\xd1\x82\xd1\x81\xd1\x83\xd1\x82\xd1\x81\xd1\x82\xd0"
+        "\xb2\xd0\xb8\xd0\xb5 \xd0\xbd\xd0\xb0",
+    "\xd0\xbe\xd1\x82\xd1\x81\xd1\x83\xd1\x82\xd1\x81\xd1\x82\xd0"
+        "\xb2\xd1\x83\xd1\x8e",
+    "\xd0\xb2 \xd0\xbe\xd1\x82\xd0\xbf\xd1\x83\xd1\x81\xd0\xba\xd0\xb5",
     "\xd0\xb2\xd0\xbd\xd0\xb5 \xd0\xbe\xd1\x84\xd0\xb8\xd1\x81\xd0\xb0",
     "\xd0\xbd\xd0\xb5\xd1\x82 \xd0\xbd\xd0\xb0 \xd0\xbc\xd0\xb5\xd1\x81"
         "\xd1\x82\xd0\xb5",
@@ -92,6 +118,27 @@ static const char *const people[] = {
         "\x82\x89\xe3\x81\x9b",
     "\xe5\xa4\x96\xe5\x87\xba", "\xeb\xb6\x80\xec\x9e\xac\xec\xa4\x91"
 };
+
+/* What may stand before them, folded. */
+static const char *const before[] = {
+    "currently ", "i am ", "i'm ", "i\xe2\x80\x99m ", "ich bin ", "bin ",
+    "derzeit ", "zurzeit ", "zur zeit ", "je suis ", "actuellement ", "estoy ",
+    "actualmente ", "sono ", "estou ", "jag \xc3\xa4r ", "jeg er ", "ik ben ",
+    "momenteel ", "jestem ", "\xd1\x8f "
+};
+
+/* Return TEXT behind the words BEFORE. */
+static const char *skip_before(const char *text)
+{
+    for (size_t i = 0; i < CRM_NELTS(before);) {
+        size_t len = strlen(before[i]);
+        int found = !strncmp(text, before[i], len);
+
+        text += found ? len : 0;
+        i = found ? 0 : i + 1;
+    }
+    return text;
+}
 
 /* Return what follows the longest of the COUNT PHRASES that TEXT begins with, as
  * words; NULL if it begins with none. */
@@ -129,5 +176,6 @@ int crm_mail_away(const char *subject, int answers, apr_pool_t *scratch_pool)
     text += crm_text_bare_span(text);
     end = after_phrase(text, programs, CRM_NELTS(programs));
     return (end && (answers || ends_phrase(end)))
-           || (answers && after_phrase(text, people, CRM_NELTS(people)));
+           || (answers && after_phrase(skip_before(text), people,
+                                       CRM_NELTS(people)));
 }
