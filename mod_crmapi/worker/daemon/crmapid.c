@@ -289,7 +289,8 @@ static crm_error_t *wait_for_database(int *signal_p, service_t *service)
 
     *signal_p = 0;
     apr_pool_create(&scratch, service->run_pool);
-    while (!*signal_p && (error = crmd_daemon_check(service->config, scratch))
+    while (!*signal_p
+           && (error = crmd_check_database(service->config, scratch))
            && error->code == CRM_E_UNAVAILABLE) {
         if (!logged++) {
             crmd_log_error(CRM_LOG_ERR, error);
@@ -394,7 +395,6 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
     }
     CRM_ERR(crm_shape_init(crm_resources, pool));
     if (call->once) {
-        CRM_ERR(crmd_daemon_check(config, pool));
         return crmd_daemon_once(config, call->now, pool);
     }
     block_signals(&set);

@@ -5,11 +5,9 @@
 #include "apr_strings.h"
 
 #include "crm_channel.h"
-#include "crm_db_conn.h"
 #include "crm_hosts.h"
-#include "crm_schema.h"
+#include "crmapid_conn.h"
 #include "crmapid_generate.h"
-#include "crmapid_mark.h"
 #include "crmapid_relay.h"
 
 crm_error_t *crmd_config_check(const crmd_config_t *config, apr_pool_t *pool)
@@ -44,33 +42,29 @@ static void name_database(crm_error_t *error, const crmd_config_t *config,
     }
 }
 
-crm_error_t *crmd_daemon_check(const crmd_config_t *config,
-                               apr_pool_t *scratch_pool)
+crm_error_t *crmd_check_conn(crm_conn_t **conn_p, const crmd_config_t *config,
+                             apr_interval_time_t timeout, apr_pool_t *conn_pool,
+                             apr_pool_t *scratch_pool)
 {
-    const crm_conn_options_t options = {.timeout = config->answer_time};
-    apr_pool_t *pool;
-    crm_schema_t schema;
-    const char *fault;
-    crm_error_t *error;
-    crm_conn_t *conn;
+    crm_error_t *error = crmd_conn_first(conn_p, config, timeout, conn_pool,
+                                         scratch_pool);
 
-    apr_pool_create(&pool, scratch_pool);
-    error = crm_conn_open(&conn, config->database, &options, pool,
-                          scratch_pool);
-    if (!error) {
-        error = crm_schema_read(&schema, conn, scratch_pool);
-    }
-    if (!error
-        && (fault = crm_schema_fault(&schema, "crmapid", scratch_pool))) {
-        error = crm_error_logf(CRM_E_CONFLICT, scratch_pool, "CRM3002: %s",
-                               fault);
-    }
-    if (!error) {
-        error = crmd_mark_check(config, conn, scratch_pool);
-    }
     if (error) {
         name_database(error, config, scratch_pool);
     }
+    return error;
+}
+
+crm_error_t *crmd_check_database(const crmd_config_t *config,
+                                 apr_pool_t *scratch_pool)
+{
+    crm_conn_t *conn = NULL;
+    apr_pool_t *pool;
+    crm_error_t *error;
+
+    apr_pool_create(&pool, scratch_pool);
+    error = crmd_check_conn(&conn, config, config->answer_time, pool,
+                            scratch_pool);
     apr_pool_destroy(pool);
     return error;
 }

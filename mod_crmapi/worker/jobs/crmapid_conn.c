@@ -2,6 +2,7 @@
 /* crmapid_conn.c: connections of the worker's threads */
 #include "crmapid_conn.h"
 
+#include "crm_schema.h"
 #include "crmapid_mark.h"
 #include "crmapid_stats.h"
 
@@ -12,9 +13,22 @@ static apr_status_t count_less(void *data)
     return APR_SUCCESS;
 }
 
-crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
-                            apr_interval_time_t timeout, apr_pool_t *conn_pool,
-                            apr_pool_t *scratch_pool)
+/* Check that CONN's database has this version's schema. */
+static crm_error_t *check_schema(crm_conn_t *conn, apr_pool_t *pool)
+{
+    crm_schema_t schema;
+    const char *fault;
+
+    CRM_ERR(crm_schema_read(&schema, conn, pool));
+    fault = crm_schema_fault(&schema, "crmapid", pool);
+    return fault ? crm_error_logf(CRM_E_CONFLICT, pool, "CRM3002: %s", fault)
+                 : NULL;
+}
+
+/* As crmd_conn_open(). FIRST: the schema is checked, too. */
+static crm_error_t *open_conn(crm_conn_t **conn_p, const crmd_config_t *config,
+                              apr_interval_time_t timeout, int first,
+                              apr_pool_t *conn_pool, apr_pool_t *scratch_pool)
 {
     const crm_conn_options_t options = {
         .named_statements = config->named_statements ? CRM_NAMES_OWN
@@ -27,6 +41,9 @@ crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
     }
     error = crm_conn_open(conn_p, config->database, &options, conn_pool,
                           scratch_pool);
+    if (!error && first) {
+        error = check_schema(*conn_p, scratch_pool);
+    }
     if (!error) {
         error = crmd_mark_check(config, *conn_p, scratch_pool);
     }
@@ -40,4 +57,18 @@ crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
     apr_pool_cleanup_register(conn_pool, &crmd_stats.connections, count_less,
                               apr_pool_cleanup_null);
     return NULL;
+}
+
+crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
+                            apr_interval_time_t timeout, apr_pool_t *conn_pool,
+                            apr_pool_t *scratch_pool)
+{
+    return open_conn(conn_p, config, timeout, 0, conn_pool, scratch_pool);
+}
+
+crm_error_t *crmd_conn_first(crm_conn_t **conn_p, const crmd_config_t *config,
+                             apr_interval_time_t timeout, apr_pool_t *conn_pool,
+                             apr_pool_t *scratch_pool)
+{
+    return open_conn(conn_p, config, timeout, 1, conn_pool, scratch_pool);
 }
