@@ -61,6 +61,21 @@ build_folder() {
     esac
 }
 
+# Make the build of build/run. What build/test has built is good for that, too.
+build_for_run() {
+    local options=(--prefix=/usr/local)
+    mkdir -p _build
+    exec 8>_build/lock
+    flock 8
+    [ -e _build/run ] || rm -f _build/run       # a link to what has gone
+    [ -e _build/run ] || [ ! -d _build/test ] || ln -s test _build/run
+    [ ! -L _build/run ] || options+=(--enable-werror)
+    shadow_sources 8>&-
+    configure_in _build/run "${options[@]}" 8>&-
+    make_in _build/run all 8>&-
+    exec 8>&-
+}
+
 # Make the build NAME and what TEST... need; without TEST, what all need.
 build_for_tests() {
     local folder options targets=(tests)
