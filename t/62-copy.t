@@ -6,14 +6,14 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
+use Cpanel::JSON::XS ();
 use CrmTest;
 use CrmTest::Process qw(spawn end_process);
 use CrmTest::Samples;
-use JSON::PP ();
 use POSIX qw(ceil);
 
 my $CONTACTS = $ENV{CRM_COPY} || 230;
-my $json = JSON::PP->new->utf8->canonical;
+my $json = Cpanel::JSON::XS->new->utf8->canonical;
 my $database = database();
 my $httpd = httpd(database => $database,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
@@ -25,14 +25,17 @@ my ($stage) = $w->stages;
 
 # Per contact an activity, a card, a conversation with two messages, and for
 # some a submission. Every tenth activity is a company's alone.
+# psql has two minutes for each part.
 $w->ctl("workspace", "set", $id, "--events", "off");
-sql($database, <<"END");
+for (my $from = 1; $from <= $CONTACTS; $from += 10_000) {
+    my $last = $from + 9_999 < $CONTACTS ? $from + 9_999 : $CONTACTS;
+    sql($database, <<"END");
 SET crmapi.counter_slot = -1;
 CREATE TEMPORARY TABLE made AS
 SELECT n, gen_random_uuid() AS id, gen_random_uuid() AS company,
        gen_random_uuid() AS talk,
        '2026-01-01'::timestamptz + n / 3 * interval '1 ms' AS at
-FROM generate_series(1, $CONTACTS) n;
+FROM generate_series($from, $last) n;
 INSERT INTO crmapi.company (id, workspace_id, bot_id, name)
 SELECT company, '$id', '$bot', 'C' || n FROM made WHERE n % 10 = 0;
 INSERT INTO crmapi.contact (id, workspace_id, bot_id, first_name, created_at,
@@ -60,6 +63,7 @@ INSERT INTO crmapi.submission (id, workspace_id, form_id, contact_id,
 SELECT gen_random_uuid(), '$id', '$form', id, n % 7 = 0 FROM made
 WHERE n % 3 = 0
 END
+}
 $w->ctl("workspace", "set", $id, "--events", "on");
 
 my $dir = $httpd->dir;

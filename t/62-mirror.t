@@ -13,10 +13,10 @@ use CrmTest::Child;
 use CrmTest::Process qw(spawn end_process);
 use CrmTest::Receiver;
 use IO::Select;
-use JSON::PP ();
+use Cpanel::JSON::XS ();
 use Time::HiRes qw(sleep);
 
-my $json = JSON::PP->new->utf8->canonical;
+my $json = Cpanel::JSON::XS->new->utf8->canonical;
 my $CHANGES = $ENV{CRM_MIRROR} || 240;
 my $WRITERS = 8;
 my @KINDS = qw(contact company pipeline_card activity conversation message
