@@ -68,16 +68,27 @@ sub read_so_far {
         FROM pg_stat_user_indexes WHERE $in");
 }
 
+# The page of PATH that QUERY, a text, asks for. It is not held against the
+# OpenAPI document: 43,000 pages would be, and the times would be the test's.
+my $plain = CrmTest::Client->new(port => $httpd->port);
+sub page {
+    my ($path, $query) = @_;
+    $plain->send_raw("GET $path?$query HTTP/1.1\r\nHost: localhost\r\n"
+        . "Authorization: Bearer $c->{key}\r\n\r\n");
+    return $plain->read_response("GET") // die "$path: no answer\n";
+}
+
 # Read COUNT pages of PATH from CURSOR on: (the next cursor, milliseconds).
 sub pages {
     my ($path, $query, $cursor, $count) = @_;
     my @times;
+    my $filters = join "", map { "$_=$query->{$_}&" } sort keys %$query;
     for (1 .. $count) {
         my $began = time;
-        my $r = $c->get($path, query => { %$query, page_size => 100,
-            cursor => $cursor });
+        my $r = page($path, "${filters}page_size=100&cursor="
+            . CrmTest::Client::escape($cursor));
         push @times, 1000 * (time - $began);
-        @{$r->data} == 100 or die "$path: " . $r->text;
+        $r->status == 200 && @{$r->data} == 100 or die "$path: " . $r->text;
         $cursor = $r->json->{pagination}{next_cursor} // die "$path: short\n";
     }
     return ($cursor, (sort { $a <=> $b } @times)[$#times / 2]);
@@ -106,6 +117,8 @@ for my $case (@lists) {
     my $path = "/api/v1/$list";
     subtest "GET $path @{[%query]}" => sub {
         my ($cursor, $quick, $deep_time);
+        status_is($c->get($path, query => { %query, page_size => 100,
+            cursor => "*" }), 200, "it is as the document says");
         my $begin = read_so_far($table);
         ($cursor, $quick) = pages($path, \%query, "*", $PAGES);
         my $first = read_so_far($table) - $begin;
