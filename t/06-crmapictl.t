@@ -195,11 +195,101 @@ subtest "plans (contract 3.3)" => sub {
         sequences => JSON::PP::true }, "what was not given stays");
     is_deeply([sort keys %list], [qw(enterprise free pro standard starter
         trial)], "list");
+    is(asked($db, qw(plan set trial --api off))->{sequences}, JSON::PP::true,
+        "nor is the other one changed");
     ($code, undef, $err) = crmapictl($db, qw(plan set none --api on));
     is($code, 1, "no such plan");
     like($err, qr/there is no plan "none"/, "says so");
     is((crmapictl($db, @$_))[0], 2, "@$_") for [qw(plan set trial)],
         [qw(plan set trial --api yes)], [qw(plan create --name x --api on)];
+};
+
+subtest "admins: one for each address, without case" => sub {
+    my @of = ("--workspace", crmapictl_ok($db, qw(workspace create --name Admins)));
+    my $ann = asked($db, qw(admin add), @of, "--email", 'ann@x.example', "--name",
+        "Ann");
+    my $bob = asked($db, qw(admin add), @of, "--email", 'bob@x.example');
+    is_deeply(asked($db, qw(admin add), @of, "--email", 'Ann@X.example'),
+        { %$ann, email => 'Ann@X.example' }, "again: the address as it was sent"
+        . " last, and the name stays");
+    is_deeply([map { $_->{id} } @{asked($db, qw(admin list), @of)}],
+        [$ann->{id}, $bob->{id}], "list: in the order in which they came");
+    is(asked($db, qw(admin remove), @of, "--email", 'ANN@x.example')->{id},
+        $ann->{id}, "remove");
+    fails("again", $db, 1, qr/is not an admin/, qw(admin remove), @of, "--email",
+        'ann@x.example');
+};
+
+subtest "suppression: its reason" => sub {
+    my @of = ("--workspace", crmapictl_ok($db, qw(workspace create --name No)));
+    my @add = (qw(suppress add), @of, "--email");
+    my @reasons = ("\x{e4}" x 1000, "said so", undef, "");
+    my $n = 0;
+    for my $reason (@reasons) {
+        utf8::encode(my $bytes = $reason // "");
+        crmapictl_ok($db, @add, "n" . $n++ . '@x.example',
+            defined $reason ? ("--reason", $bytes) : ());
+    }
+    is_deeply([map { $_->{reason} } @{asked($db, qw(suppress list), @of)}],
+        [@reasons[0, 1], "suppressed", "suppressed"], "each, oldest first");
+    fails("too long", $db, 1, qr/--reason must/, @add, 'm@x.example', "--reason",
+        "x" x 1001);
+    fails("no UTF-8", $db, 1, qr/--reason must/, @add, 'm@x.example', "--reason",
+        "\xff");
+};
+
+subtest "status tells what is to be done, what is held, and who is alive" => sub {
+    my $db = database();
+    my ($open, $held) = map { crmapictl_ok($db, qw(workspace create --name), $_) }
+        qw(Open Held);
+    crmapictl_ok($db, qw(workspace hold), $held);
+    # how many, whose, of which kind and state, due in how many seconds
+    my @jobs = ([1, $open, "sequence.step", "ready", -3600],
+        [1, $open, "sequence.generate", "ready", -60],
+        [3, $open, "answer.send", "ready", -60],
+        [4, $open, "webhook.deliver", "ready", -60],
+        [5, $open, "webhook.deliver", "ready", 600],
+        [6, $open, "sequence.step", "leased", -9000],
+        [7, $open, "sequence.step", "dead", -9000],
+        [8, $open, "sequence.step", "done", -9000],
+        [9, $held, "sequence.step", "ready", -7200],
+        [10, $held, "sequence.step", "ready", 600]);
+    sql($db, join ";", (map { my ($n, $of, $kind, $state, $seconds) = @$_;
+        "INSERT INTO crmapi.job (workspace_id, kind, state, run_at, leased_by,
+            leased_until)
+        SELECT '$of', '$kind', '$state', now() + $seconds * interval '1 second',
+            l.who, CASE WHEN l.who IS NOT NULL THEN now() END
+        FROM (SELECT CASE WHEN '$state' = 'leased' THEN 'w-0' END) l(who),
+            generate_series(1, $n)" } @jobs),
+        map { "INSERT INTO crmapi.worker (id, name, host, pid, version, threads,
+            started_at, heartbeat_at) VALUES ('w-$_', 'w', 'h', 1, 'v', 1,
+            now() + $_ * interval '1 second',
+            now() - $_ * interval '50 seconds')" } 0 .. 2);
+    my @names = qw(workspaces workers jobs_ready jobs_due jobs_leased
+        sequence_jobs_due answer_jobs_due webhook_jobs_due jobs_dead jobs_held
+        workspaces_held);
+    my $shown = sub { my $status = asked($db, "status");
+        return ({ map { $_ => $status->{$_} } @names }, $status) };
+    my %all = (workspaces => 2, workers => 2, jobs_ready => 33, jobs_due => 9,
+        jobs_leased => 6, sequence_jobs_due => 2, answer_jobs_due => 3,
+        webhook_jobs_due => 4, jobs_dead => 7, jobs_held => 9,
+        workspaces_held => 1);
+    my ($counts, $status) = $shown->();
+    is_deeply($counts, \%all, "a workspace is held");
+    my $age = $status->{oldest_job_seconds};
+    ok($age >= 3600 && $age < 7200, "how late the oldest one is that is not held")
+        or diag($age);
+    cmp_ok($status->{heartbeat_seconds}, "<", 50, "the last heartbeat of any");
+    is_deeply([map { "$_->{id} $_->{leases}" } @{asked($db, qw(worker list))}],
+        ["w-0 6", "w-1 0", "w-2 0"], "worker list: who has the leases");
+    crmapictl_ok($db, "hold", "--all");
+    ($counts, $status) = $shown->();
+    is_deeply($counts, { %all, (map { $_ => 0 } grep { /jobs_due$/ } @names),
+        jobs_held => 18 }, "the database is held");
+    is($status->{oldest_job_seconds}, 0, "nothing is late");
+    crmapictl_ok($db, "release");
+    sql($db, "DELETE FROM crmapi.job WHERE run_at < now()");
+    is(asked($db, "status")->{oldest_job_seconds}, 0, "what is not due is not late");
 };
 
 subtest "keys (contract 1.2, 3.3)" => sub {

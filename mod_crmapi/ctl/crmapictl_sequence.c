@@ -247,8 +247,10 @@ crm_error_t *ctl_suppress_add(ctl_t *ctl)
     const char *reason = ctl->options[CTL_REASON];
 
     event.reason = reason && *reason ? reason : "suppressed";
-    if (crm_text_length(event.reason, strlen(event.reason)) > 1000) {
-        return ctl_fault(ctl, "--reason must have 1 to 1,000 characters");
+    if (!crm_text_valid_utf8(event.reason, strlen(event.reason))
+        || crm_text_length(event.reason, strlen(event.reason)) > 1000) {
+        return ctl_fault(ctl, "--reason must be UTF-8 and have 1 to 1,000"
+                         " characters");
     }
     CRM_ERR(read_address(&event, ctl));
     return record(ctl, &event, "stopped");
