@@ -8,6 +8,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
+use CrmTest::Session;
 
 my ($BATCH, $ROWS) = (200, 2000);
 my $old = "now() - interval '40 days'";
@@ -100,6 +102,54 @@ subtest "a daemon that ends cancels what upkeep is doing" => sub {
     $worker->once;
     is(sql($database, "SELECT count(*) FROM crmapi.event WHERE created_at"
         . " < now() - interval '30 days'"), 0, "the next run goes on");
+};
+
+# A task looks for rows over all workspaces, and locks those of one after the other.
+# The table, what the task does with a row, a row that is found (as above), the task,
+# and what makes such a row one that it leaves alone.
+my @FOUND = (
+    ["conversation", "UPDATE", @{$TASKS[0]}[1 .. 3], "last_active_at = now()"],
+    ["idempotent_answer", "DELETE", @{$TASKS[2]}[1 .. 3], "created_at = now()"],
+    ["job", "UPDATE", "(workspace_id, kind, state, leased_by, leased_until)",
+        "w.id, 'test.x', 'leased', 'x', $old", "job_reap()",
+        "leased_until = now() + interval '1 hour'"],
+);
+
+subtest "what changes between the look and the lock is left alone" => sub {
+    plan(skip_all => "the servers of Citus do it") if CrmTest::Citus::wanted();
+    my $own = database();
+    sql($own, "INSERT INTO crmapi.workspace (id, name, slug)
+            SELECT gen_random_uuid(), 'W', 'w-' || n FROM generate_series(1, 2) n;
+        INSERT INTO crmapi.agent (id, workspace_id, name)
+            SELECT id, id, 'A' FROM crmapi.workspace;
+        CREATE FUNCTION public.waits() RETURNS trigger LANGUAGE plpgsql AS \$\$
+        BEGIN
+            IF current_setting('test.waits', true) = 'on' THEN
+                PERFORM pg_advisory_xact_lock(471);
+            END IF;
+            RETURN coalesce(NEW, OLD);
+        END
+        \$\$");
+    # job_reap() waits for the daemons after a start
+    ok(wait_for(sub { sql($own, "SELECT pg_postmaster_start_time() <
+        now() - interval '11 s'") eq "t" }, 30), "the server is up");
+    for my $case (@FOUND) {
+        my ($table, $does, $columns, $values, $call, $touch) = @$case;
+        sql($own, "INSERT INTO crmapi.$table $columns SELECT $values
+                FROM crmapi.workspace w, generate_series(1, 1) n;
+            CREATE TRIGGER a_waits BEFORE $does ON crmapi.$table FOR EACH ROW
+                EXECUTE FUNCTION public.waits()");
+        my $let_go = holding($own, "SELECT pg_advisory_xact_lock(471)");
+        my $task = CrmTest::Child->start(sub { scalar sql($own,
+            "SET test.waits = 'on'; SELECT crmapi.$call") });
+        wait_blocked($own, 1, "wait_event = 'advisory'");
+        is(scalar(() = sql($own, "UPDATE crmapi.$table SET $touch WHERE ctid IN
+            (SELECT ctid FROM crmapi.$table FOR UPDATE SKIP LOCKED)
+            RETURNING 1")), 1, "$table: one is not locked yet");
+        $let_go->("COMMIT");
+        my ($n) = $task->result;
+        is($n, 1, "$call takes the other one only");
+    }
 };
 
 # What a run deletes by its age: a table, the columns of a row, its values with the

@@ -124,6 +124,11 @@ subtest "who came by sudo or SSH is told" => sub {
     my ($row) = mine();
     is($row->{actor}, "alice as $me", "sudo");
     like($row->{origin}, qr/ from 203\.0\.113\.9$/, "SSH");
+    @ENV{qw(SUDO_USER SSH_CONNECTION)} = ("\xff", "\xff");
+    $w->ctl("workspace", "set", $w->id, "--currency", "EUR");
+    ($row) = mine();
+    is($row->{actor}, $me, "what is no UTF-8 is left out");
+    unlike($row->{origin}, qr/ from /, "of both");
 };
 
 subtest "no contact's data" => sub {
@@ -210,6 +215,16 @@ subtest "the rows of a workspace, of a time, and of the database" => sub {
     ok(scalar(() = rows("--from", "2001-01-01", "--to", "2099-01-01")), "both");
 };
 
+# Add a row from AGE ago, a copy of one about a plan.
+sub aged {
+    my ($age) = @_;
+    sql($database, "INSERT INTO crmapi.audit SELECT a.workspace_id,
+        gen_random_uuid(), now() - interval '$age', a.actor_kind, a.actor,
+        a.login, a.origin, 'old ' || split_part('$age', ' ', 1), a.object,
+        a.object_id, a.details FROM crmapi.audit a WHERE a.action = 'plan set'
+        AND a.object_id = 'pro'");
+}
+
 subtest "no role of a daemon reads, changes or deletes a row" => sub {
     is_deeply([sql($database, "SELECT w.role, r.of
         FROM (VALUES ('crmapi_api'), ('crmapi_worker')) w(role)
@@ -231,25 +246,20 @@ subtest "no role of a daemon reads, changes or deletes a row" => sub {
             ok(!$said && $@ =~ /permission denied/, "$role: $try");
         }
     }
+    aged($_) for "29 days 23 hours", "30 days 1 hour";
     sql($database, "BEGIN; SET LOCAL ROLE crmapi_worker;
         SELECT crmapi.audit_trim(now() + interval '1 year', 1000); COMMIT");
-    is(scalar(() = rows()), $n, "nor by what trims old ones");
+    is(scalar(() = rows()), $n + 1, "nor by what trims old ones, for 30 days");
 };
 
 subtest "old rows are trimmed after keep_audit" => sub {
     my $n = () = rows();
-    for my $days (99, 101) {
-        sql($database, "INSERT INTO crmapi.audit SELECT a.workspace_id,
-            gen_random_uuid(), now() - $days * interval '1 day', a.actor_kind,
-            a.actor, a.login, a.origin, 'old $days', a.object, a.object_id,
-            a.details FROM crmapi.audit a WHERE a.action = 'plan set'
-            AND a.object_id = 'pro'");
-    }
+    aged("$_ days") for 99, 101;
     my $worker = worker(database => $database, no_start => 1,
         conf => { keep_audit => "100d" });
     $worker->once;
     is_deeply([map { $_->{action} } grep { $_->{action} =~ /^old/ } rows()],
-        ["old 99"], "those before, and no others");
+        ["old 29", "old 99"], "those before, and no others");
     is(scalar(() = rows()), $n + 1, "nothing else");
 };
 

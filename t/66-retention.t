@@ -149,6 +149,28 @@ subtest "another workspace with the same ids keeps its own" => sub {
         '@{[$twin->id]}'"), 3, "with its messages");
 };
 
+subtest "a conversation that wakes up after it was found stays" => sub {
+    my $talk = talk(40, 1);
+    is(sql($database, "SELECT crmapi.retention_talk($in, '$talk',
+        now() - interval '30 days', 100)"), 0, "nothing is deleted");
+    is(sql($database, "SELECT count(*) FROM crmapi.message
+        WHERE conversation_id = '$talk'"), 3, "none of its messages");
+};
+
+subtest "idle ones are found behind many that are old, and not idle" => sub {
+    my $idle = talk(98, 98);
+    sql($database, "INSERT INTO crmapi.conversation (id, workspace_id, bot_id,
+            type, created_at, last_active_at)
+        SELECT md5('b' || n)::uuid, $in, '@{[$w->agent]}', 4,
+            now() - interval '99 days', now() FROM generate_series(1, 1001) n;
+        DELETE FROM crmapi.upkeep");
+    $worker->once;
+    is_deeply([grep { $_ eq $idle } @{left("conversation")}], [], "it is gone");
+    is(sql($database, "SELECT count(*) FROM crmapi.conversation c
+        JOIN generate_series(1, 1001) n ON c.id = md5('b' || n)::uuid"), 1001,
+        "they are not");
+};
+
 subtest "submissions" => sub {
     my ($form) = $w->import_objects([{ object => "form", bot_id => $w->agent,
         name => "F" }]);
@@ -273,11 +295,12 @@ subtest "many messages: no statement takes more than a tenth of a second" => sub
 };
 
 subtest "slow rows: a statement deletes less" => sub {
-    sql($database, "CREATE TABLE public.batch (of xid8);
+    sql($database, "CREATE TABLE public.batch (of xid8, at timestamptz);
         CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql
             SECURITY DEFINER AS \$\$
         BEGIN
-            INSERT INTO public.batch VALUES (pg_current_xact_id());
+            INSERT INTO public.batch VALUES (pg_current_xact_id(),
+                clock_timestamp());
             PERFORM pg_sleep(0.003);
             RETURN OLD;
         END
@@ -302,6 +325,12 @@ subtest "slow rows: a statement deletes less" => sub {
     cmp_ok(max(@rows), "<=", $BATCH / 4, "no statement takes more than there is time"
         . " for");
     cmp_ok(min(@rows[0 .. $#rows - 1]), ">", 1, "nor one row only");
+    is_deeply([sql($database, "SELECT * FROM (
+            SELECT max(at) - min(at) AS took,
+                lead(min(at)) OVER (ORDER BY min(at)) - max(at) AS pause
+            FROM public.batch GROUP BY of) b
+        WHERE pause < least(took, interval '0.5 s')")], [],
+        "after each, requests have the database for as long");
     sql($database, "DROP TRIGGER slow ON crmapi.message");
 };
 

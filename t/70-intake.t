@@ -509,7 +509,9 @@ subtest "tokens" => sub {
     taken($other, event($other));
     my ($id) = map { $_->{id} } @{JSON::PP->new->decode($other->ctl("--json",
         "intake", "list", "--workspace", $other->id))};
-    $other->ctl("intake", "revoke", $id);
+    my ($first, $second) = map { $other->ctl("--json", "intake", "revoke", $id) }
+        1, 2;
+    is($second, $first, "to revoke it again changes nothing");
     $bad->($other->{token}, "3.2 a token at once after its revocation");
     is(bring($w, event($other))->data->{errors}[0]{details}[0]{field},
         "bot_id", "a token reaches its own workspace only");
