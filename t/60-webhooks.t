@@ -327,8 +327,8 @@ subtest "12.3 what counts as delivered, and what does not" => sub {
     $worker->once(due_at($by{"then/500,200"}));
     my ($then) = grep { $path{$_->{endpoint_id}} eq "then/500,200" }
         deliveries($w);
-    is("$then->{status} $then->{attempts}", "delivered 2",
-        "500, then 200: delivered at the second attempt");
+    is("$then->{status} $then->{attempts} $then->{http_status}",
+        "delivered 2 200", "500, then 200: delivered at the second attempt");
     $worker->configure({ %conf });
 };
 
@@ -387,6 +387,41 @@ subtest "12.3 an endpoint that is disabled or removed while jobs wait" => sub {
     is(scalar sql($database, "SELECT count(*) FROM crmapi.job WHERE"
         . " workspace_id = '" . $w->id . "' AND state NOT IN ('done',"
         . " 'cancelled')"), 0, "no job is left over");
+};
+
+subtest "12.3 what is being sent when its endpoint is disabled" => sub {
+    my $w = workspace($httpd);
+    my $in = "'" . $w->id . "'";
+    my $id = endpoint($w, $receiver->url("under-way/200"));
+    my %end = (delivered => "delivered", retry => "cancelled",
+        failed => "cancelled");
+    contact($w) for keys %end;
+    my %delivery;
+    @delivery{sort keys %end} = map { $_->{id} } deliveries($w);
+    sql($database, "UPDATE crmapi.job SET state = 'leased', leased_by = 'me',
+        leased_until = now() + interval '1 hour', attempts = 1
+        WHERE workspace_id = $in");
+    my ($code, undef, $err) = crmapictl($database, "webhook", "redrive",
+        $delivery{retry});
+    is($code, 1, "it is not sent again");
+    like($err, qr/the delivery is in progress/, "meanwhile");
+    my $disable = sub { sql($database, "SELECT crmapi.webhook_disable($in, '$id',
+        '$_[0]')"); return $json->encode([grep { $_->{id} eq $id } @{$json->decode(
+        $w->ctl("--json", "webhook", "list", "--workspace", $w->id))}]) };
+    my $shown = $disable->("first");
+    is($disable->("second"), $shown, "when and why it was disabled first, stays");
+    for my $outcome (sort keys %end) {
+        my ($job) = sql($database, "SELECT job_id, 1 FROM crmapi.webhook_delivery
+            WHERE id = '$delivery{$outcome}'");
+        sql($database, "SELECT crmapi.webhook_attempted($in, $job->[0], 'me', 1,
+            '$delivery{$outcome}', now(), 5, 200, NULL, NULL, '$outcome',
+            interval '5 s', NULL)");
+    }
+    is_deeply({ map { my $d = $_; map { $_ => $d->{status} } grep {
+        $delivery{$_} eq $d->{id} } keys %end } deliveries($w) }, \%end,
+        "what has arrived is delivered, nothing else is sent again");
+    is(scalar sql($database, "SELECT count(*) FROM crmapi.job WHERE workspace_id
+        = $in AND state <> 'done'"), 0, "its jobs are done");
 };
 
 subtest "12.2 rotation: both secrets sign for a day" => sub {
@@ -554,8 +589,11 @@ subtest "crmapictl webhook" => sub {
         for qw(remove rotate enable redrive);
     $fails->(qr/--status must be/, "deliveries", "--workspace", $w->id,
         "--status", "lost");
+    my @two = ("HTTPS://x.org/", "Http://X.org");
     like($w->ctl("webhook", @add, $_), qr/\twhsec_/, "$_: a scheme is without case"
-        . " (RFC 3986 3.1)") for "HTTPS://x.org/", "Http://X.org";
+        . " (RFC 3986 3.1)") for @two;
+    is_deeply([map { $_->{url} } @{$json->decode($w->ctl("--json", "webhook",
+        "list", "--workspace", $w->id))}], \@two, "list: oldest first");
     my ($id, $secret) = split /\t/, $w->ctl("webhook", @events,
         "form.submitted,contact.created,form.submitted");
     like($secret, qr{^whsec_[A-Za-z0-9+/]{43}=$}, "add prints the secret");

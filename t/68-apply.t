@@ -437,6 +437,10 @@ subtest "secrets are made once, or come from files" => sub {
     write_file($hook, "whsec_" . "A" x 40);
     like(apply("--workspace", "four", lines(@objects)),
         qr/^~ webhook_endpoint .*: secret_file$/m, "another secret is taken");
+    is(sql($db, "SELECT count(*) FROM crmapi.webhook_endpoint WHERE old_key ="
+        . " decode('" . substr($secret, 6) . "', 'base64') AND old_key_until"
+        . " BETWEEN now() + interval '23 h' AND now() + interval '24 h'"), 1,
+        "12.2 and the one before signs for a day");
     write_file($in, "svc_in_" . "b" x 30);
     like(refusal("--workspace", "four", lines(@objects)),
         qr{/token_file: is another}, "another token is refused");
