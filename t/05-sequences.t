@@ -26,11 +26,6 @@ my %moves = (
     running => ["completed", @stops],
 );
 
-# How an enrollment gets into a state.
-my %way = (generating => [], pending_approval => ["pending_approval"],
-    approved => ["approved"], running => [qw(approved running)],
-    completed => [qw(approved completed)], map { $_ => [$_] } @stops);
-
 subtest "transitions (contract 11.7, 11.9)" => sub {
     my $s = space();
     my $template = make("sequence_template", %{$s->{in}}, name => "T");
@@ -45,7 +40,7 @@ subtest "transitions (contract 11.7, 11.9)" => sub {
             my $id = make("enrollment", %{$s->{in}}, contact_id => $contact,
                 sequence_id => $sequence, %start,
                 updated_at => "2100-01-01T00:00:00Z");
-            sql($db, "$move'$_' WHERE id = '$id'") for @{$way{$from}};
+            sql($db, "$move'$_' WHERE id = '$id'") for @{$WAY{$from}};
             my $before = value("enrollment", $id, "updated_at");
             if (!$may{$to}) {
                 refused("$move'$to' WHERE id = '$id'",
@@ -84,33 +79,6 @@ subtest "one sequence for an idempotency key (contract 11.2)" => sub {
 };
 
 # ---- what stops an enrollment, and what is sent -----------------------------------
-
-my $people = 0;
-# An enrollment of S, a space, with MEMBERS: contact (members of one), agent,
-# pacing, status, steps (members of each). Returns its ids: contact, sequence,
-# enrollment, steps.
-sub enrolled {
-    my ($s, %member) = @_;
-    my $n = ++$people;
-    my %e = (steps => []);
-    $s->{template} //= make("sequence_template", %{$s->{in}}, name => "T");
-    my %agent = (%{$s->{in}}, bot_id => $member{agent} // $s->{bot});
-    $e{contact} = make("contact", %{$s->{owned}}, %{$member{contact} || {
-        emails => [{ email => "p$n\@x.example", is_primary => true }] }});
-    $e{sequence} = make("sequence", %agent, name => "S",
-        template_id => $s->{template});
-    $e{id} = make("enrollment", %{$s->{in}}, %start, contact_id => $e{contact},
-        sequence_id => $e{sequence}, pacing => $member{pacing} // {});
-    for my $step (@{$member{steps} || []}) {
-        push @{$e{steps}}, make("enrollment_step", %{$s->{in}},
-            enrollment_id => $e{id}, sort_order => 1 + @{$e{steps}},
-            channel => "email", to_identifier => "p$n\@x.example",
-            email_subject => "S", email_body => "B", %$step);
-    }
-    sql($db, "UPDATE crmapi.enrollment SET generation_error = 'x', status = '$_'
-        WHERE id = '$e{id}'") for @{$way{$member{status} // "generating"}};
-    return \%e;
-}
 
 # A job of S that a worker has leased, as the first parameters of what it calls.
 sub leased {

@@ -8,14 +8,20 @@ use CrmTest::Rows;
 use CrmTest::Session;
 use Exporter qw(import);
 
-our @EXPORT = qw($db %start as counters_right done_at_once make refused
-    refused_values row space total value);
+our @EXPORT = qw($db %start %WAY as counters_right done_at_once enrolled make
+    refused refused_values row space total value);
 
 # The database of the file that uses this.
 our $db = database();
 
 # What every enrollment begins with.
 our %start = (status => "generating", contact_action => "created");
+
+# How an enrollment gets into a state: the states after the first.
+our %WAY = (generating => [], pending_approval => ["pending_approval"],
+    approved => ["approved"], running => [qw(approved running)],
+    completed => [qw(approved completed)],
+    map { $_ => [$_] } qw(stopped_reply stopped_user stopped_unsubscribed failed));
 
 # The first value, or all rows, of SQL run by ROLE (default: the superuser).
 sub as { my ($role, $sql) = @_; return postgres()->sql($db, $sql, $role) }
@@ -79,6 +85,33 @@ sub space {
     $s{owned} = { %in, bot_id => $s{bot} };
     $s{in} = \%in;
     return \%s;
+}
+
+my $people = 0;
+# An enrollment of S, a space, with MEMBERS: contact (members of one), agent,
+# pacing, status, steps (members of each). Returns its ids: contact, sequence,
+# enrollment, steps.
+sub enrolled {
+    my ($s, %member) = @_;
+    my $n = ++$people;
+    my %e = (steps => []);
+    $s->{template} //= make("sequence_template", %{$s->{in}}, name => "T");
+    my %agent = (%{$s->{in}}, bot_id => $member{agent} // $s->{bot});
+    $e{contact} = make("contact", %{$s->{owned}}, %{$member{contact} || {
+        emails => [{ email => "p$n\@x.example", is_primary => CrmTest::true }] }});
+    $e{sequence} = make("sequence", %agent, name => "S",
+        template_id => $s->{template});
+    $e{id} = make("enrollment", %{$s->{in}}, %start, contact_id => $e{contact},
+        sequence_id => $e{sequence}, pacing => $member{pacing} // {});
+    for my $step (@{$member{steps} || []}) {
+        push @{$e{steps}}, make("enrollment_step", %{$s->{in}},
+            enrollment_id => $e{id}, sort_order => 1 + @{$e{steps}},
+            channel => "email", to_identifier => "p$n\@x.example",
+            email_subject => "S", email_body => "B", %$step);
+    }
+    sql($db, "UPDATE crmapi.enrollment SET generation_error = 'x', status = '$_'
+        WHERE id = '$e{id}'") for @{$WAY{$member{status} // "generating"}};
+    return \%e;
 }
 
 sub value {

@@ -1,0 +1,233 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: Apache-2.0
+# 05-intake.t: what an event of intake changes, called as the API and the worker do:
+# the status of a message, whom a reply stops, the thread of an answer
+# plain build only
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Rows;
+use CrmTest::Schema;
+
+my $events = 0;
+# What crmapi.intake() says of ITEM, an event of S: its row.
+sub taken {
+    my ($s, %item) = @_;
+    my ($row) = sql($db, "SELECT conversation_id, message_id, contact_id, field
+        FROM crmapi.intake('$s->{id}', NULL, " . quoted([{ event_id => "e-"
+        . ++$events, %item }]) . ")");
+    my %row;
+    @row{qw(conversation message contact field)} = @$row;
+    return \%row;
+}
+
+# A conversation of S with MEMBERS; a message in it.
+sub talk {
+    my ($s, %members) = @_;
+    return make("conversation", %{$s->{owned}}, type => 4, %members);
+}
+sub message {
+    my ($s, $talk, %members) = @_;
+    return make("message", %{$s->{in}}, conversation_id => $talk, role => "user",
+        %members);
+}
+
+subtest "the status of a message goes forward only" => sub {
+    my ($s, $other) = (space(), space());
+    my $talk = talk($s);
+    my $elsewhere = message($other, talk($other), external_id => "M", status => "sent");
+    # what it is, what is reported, what it is then; of one that crmapid sends
+    for (["queued", "sent", "sent"], ["sent", "delivered", "delivered"],
+            ["delivered", "read", "read"], ["sent", "failed", "failed"],
+            ["delivered", "failed", "failed"], [undef, "accepted", "accepted"],
+            ["sent", "queued", "sent"], ["delivered", "sent", "delivered"],
+            ["read", "delivered", "read"], ["failed", "delivered", "failed"],
+            ["undelivered", "sent", "undelivered"],
+            ["accepted", "queued", "queued"], ["queued", "sending", "sending"],
+            ["queued", "undelivered", "undelivered"],
+            ["queued", "accepted", "queued", 1],
+            ["queued", "sending", "queued", 1], ["queued", "sent", "sent", 1],
+            ["queued", "undelivered", "failed", 1],
+            ["sent", "undelivered", "failed", 1]) {
+        my ($is, $reported, $becomes, $ours) = @$_;
+        my $name = "M" . ++$events;
+        my ($old, $new) = map { message($s, $talk, external_id => $name,
+            status => $is, created_at => "2026-12-0${_}Z", $ours
+            ? (handed_over => true) : ()) } 1, 2;
+        is(taken($s, external_id => $name, status => $reported)->{message}, $new,
+            "the newest of that name");
+        is(value("message", $new, "status"), $becomes, ($ours ? "ours, " : "")
+            . ($is // "none") . ", then $reported: $becomes");
+        is(value("message", $old, "status"), $is, "not an older one");
+    }
+    is(value("message", $elsewhere, "status"), "sent", "of no other workspace");
+    # by the id of an answer or a step, as the relay's report names it
+    my %new = (status => "queued", step_id => uuid());
+    my ($waits, $sent, $step) = map { message($s, $talk, %$_) }
+        { %new, step_id => undef }, { %new, step_id => undef, handed_over => true },
+        { %new, handed_over => true };
+    my %report = (external_id => "unknown", status => "delivered");
+    is(taken($s, %report, answer_id => $waits)->{field}, "message.external_id",
+        "what no relay has got");
+    is(value("message", $waits, "status"), "queued", "is not delivered");
+    is(taken($other, %report, answer_id => $sent)->{field},
+        "message.external_id", "nor by another workspace");
+    is(taken($s, %report, answer_id => $sent)->{message}, $sent, "an answer");
+    is(taken($s, %report, answer_id => $new{step_id})->{message}, $step, "a step");
+    is(value("message", $_, "status"), "delivered", "is") for $sent, $step;
+};
+
+subtest "what opens a conversation again" => sub {
+    my $s = space();
+    my %over = (active => false, archived => true, archived_at => "2026-12-01Z");
+    for (["a message", "t f -", content => "x"],
+            ["a message without words", "t f -", content => ""],
+            ["a message of a tool", "t f -", role => "tool", tool_used => "x"],
+            ["what is found out later", "f t 2026", score => 0.5],
+            ["a call that is over", "f t 2026", ended => true]) {
+        my ($what, $becomes, %item) = @$_;
+        my $talk = talk($s, %over);
+        taken($s, conversation_id => $talk, %item);
+        is(value("conversation", $talk, "concat_ws(' ', active, archived,
+            coalesce(extract(year FROM archived_at)::text, '-'))"), $becomes, $what);
+    }
+};
+
+subtest "whom a text or a call stops: who was texted at that number" => sub {
+    for my $channel (2, 3) {
+        my $s = space();
+        my $number = "+4930123456";
+        my %with = (type => 3, phone_number => "+49 (30) 123456");
+        my ($texted, $wrote, $new) = map { enrolled($s, status => "approved") } 1 .. 3;
+        message($s, talk($s, %with, contact_id => $texted->{contact}),
+            step_id => uuid(), role => "assistant");
+        message($s, talk($s, %with, contact_id => $wrote->{contact}));
+        message($s, talk($s, %with, phone_number => "+4930123457",
+            contact_id => $new->{contact}), step_id => uuid());
+        my $is = taken($s, channel => $channel, bot_id => $s->{bot},
+            phone_number => $number, content => "Hi", verified => true);
+        isnt($is->{contact}, $texted->{contact}, "another contact has it now");
+        is(value("enrollment", $_->[0]{id}, "status"), $_->[1],
+            "channel $channel: $_->[2]")
+            for [$texted, "stopped_reply", "who got a step there"],
+                [$wrote, "approved", "not who only wrote from there"],
+                [$new, "approved", "nor who was texted elsewhere"];
+    }
+};
+
+subtest "18.4 whom a reply stops: whose mail it proves to answer" => sub {
+    my $s = space();
+    # The state of one who got a mail, and of one who answers it by ITEM.
+    my $reply = sub {
+        my ($of, %item) = @_;
+        my ($got, $writes) = map { enrolled($s, status => "approved") } 1, 2;
+        my $name = "<" . ++$events . "\@x.example>";
+        my $talk = talk($s, contact_id => $got->{contact});
+        message($s, $talk, external_id => $name, %$of);
+        taken($s, channel => 4, bot_id => $s->{bot}, refs => [$name],
+            content => "Yes", email => value("contact", $writes->{contact},
+                "email_key"), %item);
+        return join " ", map { value("enrollment", $_->{id}, "status") } $got,
+            $writes;
+    };
+    my %ours = (role => "human");
+    is($reply->(\%ours, verified => true), "stopped_reply stopped_reply",
+        "of another contact, who is verified: both");
+    is($reply->(\%ours), "stopped_reply approved", "who is not: its contact's");
+    is($reply->({ role => "system", reply_id => "r" }), "stopped_reply approved",
+        "a mail about a chat is ours");
+    is($reply->({ role => "user" }), "approved approved",
+        "a message that came in proves nothing");
+    is($reply->({ role => "system" }), "approved approved", "nor does a report");
+    is($reply->(\%ours, automatic => true), "approved approved",
+        "nor is an automatic one a reply");
+    is($reply->(\%ours, role => "system"), "approved approved", "nor a bounce");
+};
+
+subtest "18.6 the conversation of a reply to a step is its contact's" => sub {
+    my $s = space();
+    my $e = enrolled($s, status => "approved", steps => [{}]);
+    my $name = "<step\@x.example>";
+    my $own = talk($s, contact_id => $e->{contact}, deleted => true,
+        deleted_at => "2026-12-01Z");
+    message($s, $own, external_id => $name, role => "assistant",
+        step_id => $e->{steps}[0]);
+    my $strange = talk($s, email => "mallory\@x.example");
+    message($s, $strange, external_id => $name);
+    my %item = (channel => 4, bot_id => $s->{bot}, refs => [$name],
+        step_id => $e->{steps}[0], content => "Yes", email => "p\@x.example");
+    my $got = taken($s, %item);
+    isnt($got->{conversation}, $strange, "not a stranger's who used its name");
+    isnt($got->{conversation}, $own, "nor one that is deleted");
+    is(value("conversation", $got->{conversation}, "contact_id"), $e->{contact},
+        "but one of the contact's");
+    my $agent = make("agent", %{$s->{in}}, name => "Other");
+    isnt(taken($s, %item, bot_id => $agent)->{conversation}, $got->{conversation},
+        "another agent has its own");
+};
+
+subtest "18.4 the thread of an answer" => sub {
+    my $s = space();
+    # The References of an answer after MESSAGES, an hour apart.
+    my $thread = sub {
+        my (@messages) = @_;
+        my $talk = talk($s);
+        my $hour = 0;
+        message($s, $talk, created_at => sprintf("2026-12-04T%02d:00Z", $hour++),
+            %$_) for @messages;
+        my $answer = message($s, $talk, role => "human", created_at =>
+            sprintf "2026-12-04T%02d:00Z", $hour++);
+        message($s, $talk, external_id => "<later\@x>", created_at =>
+            sprintf "2026-12-04T%02d:00Z", $hour);
+        return sql($db, "SELECT (crmapi.answer_names('$s->{id}', '$answer',
+            'x.example'))[3]");
+    };
+    my $refs = sub { my ($name, @refs) = @_; return { external_id => $name,
+        metadata => { references => \@refs } } };
+    is($thread->(), undef, "none");
+    is($thread->({ external_id => "<1\@x>" }, $refs->("<3\@x>", "<2\@x>")),
+        "<2\@x> <3\@x>", "what the last one names, and that, nothing later");
+    is($thread->({ external_id => "<1\@x>" }, { external_id => "<b\@x>",
+        role => "system" }), "<1\@x>", "not a bounce");
+    is($thread->({ external_id => "<1\@x>" }, { external_id => "<b\@x>",
+        role => "system", reply_id => "r" }), "<b\@x>", "but a mail about a chat");
+    is($thread->({ external_id => "<1\@x>" }, { external_id => "SM1" }),
+        "<1\@x>", "not what is no Message-ID");
+    is($thread->($refs->("<3\@x>", "<a b\@x>", "<2\@x", "<x>\n<2\@x>", "<2\@x>",
+        "<" . "a" x 250 . "\@x>", "<\@x>")), "<2\@x> <3\@x>",
+        "what cannot be in a header is left out");
+    is($thread->($refs->("<21\@x>", map { "<$_\@x>" } 1 .. 20)),
+        join(" ", map { "<$_\@x>" } 1 .. 21), "21 are kept");
+    is($thread->($refs->("<30\@x>", map { "<$_\@x>" } 1 .. 29)),
+        join(" ", map { "<$_\@x>" } 1, 11 .. 30), "of more the first and the last 20");
+};
+
+subtest "17.5 why an address is suppressed, and what lifts that" => sub {
+    my $s = space();
+    my $suppress = sub { sql($db, "SELECT crmapi.suppress('$s->{id}',
+        'a\@x.example', NULL, " . quoted($_[0]) . ")") };
+    my $reason = sub { scalar sql($db, "SELECT coalesce(max(reason), 'none') ||
+        ' ' || count(*) FROM crmapi.suppression") };
+    my $lift = sub { sql($db, "SELECT crmapi.suppress_lift('$s->{id}',
+        'A\@x.example', NULL, " . quoted($_[0]) . ")") };
+    for (["unsubscribed", "bounced", "bounced"],
+            ["unsubscribed", "complaint", "complaint"],
+            ["unsubscribed", "asked to", "unsubscribed"],
+            ["bounced", "unsubscribed", "bounced"],
+            ["complaint", "unsubscribed", "complaint"],
+            ["bounced", "complaint", "bounced"],
+            ["complaint", "bounced", "complaint"],
+            ["asked to", "bounced", "asked to"], [undef, "bounced", "none"]) {
+        my ($first, $then, $is) = @$_;
+        $suppress->($_) for $first, $then;
+        is($reason->(), "$is 1", ($first // "no reason") . ", then $then: $is");
+        is($lift->("unsubscribed"), $is eq "unsubscribed" ? 1 : 0,
+            "START lifts it only if it is an unsubscription");
+        is($lift->(), $is eq "unsubscribed" ? 0 : 1, "a user lifts any");
+        is($reason->(), "none 0", "it is gone");
+    }
+};
+
+done_testing();
