@@ -144,6 +144,20 @@ subtest "18.4 whom a reply stops: whose mail it proves to answer" => sub {
     is($reply->(\%ours, automatic => true), "approved approved",
         "nor is an automatic one a reply");
     is($reply->(\%ours, role => "system"), "approved approved", "nor a bounce");
+    my $e = enrolled($s, status => "approved");
+    my %named = (external_id => "<ours\@x.example>", role => "human");
+    my %item = (channel => 4, bot_id => $s->{bot}, refs => ["<ours\@x.example>"],
+        content => "Yes", email => "nobody\@x.example");
+    message($s, talk($s), %named);
+    my $talk = talk($s, contact_id => $e->{contact}, email => "p\@x.example");
+    taken($s, %item, conversation_id => $talk);
+    is(value("enrollment", $e->{id}, "status"), "approved",
+        "a mail of ours in another conversation proves nothing in this one");
+    message($s, $talk, %named, external_id => "<this\@x.example>");
+    my $said = taken($s, %item, refs => ["<this\@x.example>"], verified => true);
+    is(value("message", $said->{message}, "metadata ->> 'verified'"), "false",
+        "whoever is verified, and no contact, is not the conversation's");
+    is(value("conversation", $talk, "email"), "p\@x.example", "which stays so");
 };
 
 subtest "18.6 the conversation of a reply to a step is its contact's" => sub {
@@ -163,8 +177,11 @@ subtest "18.6 the conversation of a reply to a step is its contact's" => sub {
     isnt($got->{conversation}, $own, "nor one that is deleted");
     is(value("conversation", $got->{conversation}, "contact_id"), $e->{contact},
         "but one of the contact's");
+    sql($db, "UPDATE crmapi.conversation SET deleted = false, deleted_at = NULL
+        WHERE id = '$own'");
+    is(taken($s, %item)->{conversation}, $own, "that of the mail");
     my $agent = make("agent", %{$s->{in}}, name => "Other");
-    isnt(taken($s, %item, bot_id => $agent)->{conversation}, $got->{conversation},
+    isnt(taken($s, %item, bot_id => $agent)->{conversation}, $own,
         "another agent has its own");
 };
 
