@@ -205,7 +205,7 @@ int crm_mail_returned_text(const char **explained_p, crm_mail_t *mail,
                 found++;
             }
         }
-        else if (!apr_isspace(*line) || bare >= next) {
+        else if (!apr_isspace(*line) || !*bare || *bare == '\n') {
             run = NULL;         /* it continues no header */
         }
         line = next;

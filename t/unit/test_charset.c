@@ -242,6 +242,8 @@ static const struct {
      "=?utf-8?B?R3LDvMOfZQ==?="},
     {"=?UTF-8?B?R3LD?= \t =?utf-8?Q?=BC=C3=9Fe?=", "Grüße",
      "=?utf-8?B?R3LDvMOfZQ==?="},
+    /* two texts in base64 that were joined */
+    {"=?utf-8?B?w7w=w7w=?=", "üü", "=?utf-8?B?w7zDvA==?="},
     {"=?utf-8?B?R3LDvA==?= =?utf-8?B?w59l?=", "Grüße",
      "=?utf-8?B?R3LDvMOfZQ==?="},
     {"=?shift_jis?B?g0E=?= =?iso-2022-jp?B?GyRCJSIbKEI=?=", "アア",

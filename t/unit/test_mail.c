@@ -776,6 +776,37 @@ static const struct {
      "Final-Recipient : rfc822; ada@example.org\nAction\t: failed\n"
      "Status : 5.1.1\n\n--b\nContent-Type: message/rfc822\n\n" OURS
      "--b--\n", "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
+    {"words of another status than the fields'", "MAILER-DAEMON@y.example",
+     REPORT "--b\n\nada@example.org: 550 5.1.1 User unknown\n--b\n"
+     "Content-Type: message/delivery-status\n\nFinal-Recipient: rfc822;"
+     " ada@example.org\nAction: failed\nStatus: 5.2.2\n\n--b\n"
+     "Content-Type: message/rfc822\n\n" OURS "--b--\n", "bounce", "5.2.2",
+     CRM_MAIL_FAILED, 1},
+    {"qmail, of two addresses", "MAILER-DAEMON@mx.example",
+     "\nHi. This is the qmail-send program at mx.example.\n\n"
+     "<ada@example.org>:\nI will try again. (#4.2.2)\n\n<eve@example.org>:\n"
+     "Sorry, no mailbox here by that name. (#5.1.1)\n\n"
+     "--- Below this line is a copy of the message.\n\n" OURS,
+     "bounce", "4.2.2", CRM_MAIL_NO_FAILURE, 1},
+    {"a number by a mail server", "MAILER-DAEMON@y.example",
+     "\nCall room 550, please.\n", "bounce", "5.0.0", CRM_MAIL_NO_FAILURE, 0},
+    {"a mail server in Return-Path", "NDR <ndr@y.example>\n"
+     "Return-Path: <MAILER-DAEMON@y.example>",
+     MIXED "--b\n\n550 5.7.1 blocked\n--b\nContent-Type: message/rfc822\n\n"
+     OURS "--b--\n", "bounce", "5.7.1", CRM_MAIL_FAILED, 1},
+    {"the mail as a file", "MAILER-DAEMON@y.example",
+     MIXED "--b\n\n550 5.7.1 blocked\n--b\nContent-Type:"
+     " application/octet-stream\n\n" OURS "--b--\n",
+     "bounce", "5.7.1", CRM_MAIL_FAILED, 1},
+    {"a header that is folded", "MAILER-DAEMON@y.example",
+     "\n550 5.7.1 blocked\n\nReceived: from a by b\nMessage-ID:\n"
+     " <id@crm.example>\nX-Crmapi-Return: " TOKEN "\n\nDear Ada\n",
+     "bounce", "5.7.1", CRM_MAIL_FAILED, 1},
+    {"words as in a header, before a blank line", "MAILER-DAEMON@y.example",
+     "\nReason: 550 5.1.1 no\n\n" OURS, "bounce", "5.1.1",
+     CRM_MAIL_NO_ADDRESS, 1},
+    {"fields before the header", "MAILER-DAEMON@y.example",
+     "\nStatus: 5.1.1\n" OURS, "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
 };
 
 START_TEST(whatever_returns_a_mail_is_a_bounce)
