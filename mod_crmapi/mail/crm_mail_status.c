@@ -69,6 +69,12 @@ static const char *const says_not[] = {
     "too large", "size limit", "rate limit", "too many"
 };
 
+/* Words that say that the address exists, whatever the status is. */
+static const char *const exists[] = {
+    "over quota", "overquota", "quota exceeded", "mailbox full",
+    "mailbox is full", "mail at a rate", "mail too quickly"
+};
+
 /* Words of a server that has given up, folded; that a mail was not delivered,
  * which servers also say before they try again; and that they do. */
 static const char *const gives_up[] = {
@@ -193,6 +199,12 @@ static const char *flatten(const char *text, apr_size_t len, apr_pool_t *pool)
            ? crm_text_fold(flat, pool) : flat;
 }
 
+int crm_mail_status_exists(const char *text, apr_pool_t *scratch_pool)
+{
+    return text && has_one(flatten(text, strnlen(text, TEXT_MAX),
+                                   scratch_pool), exists, CRM_NELTS(exists));
+}
+
 int crm_mail_status_says(const char *text, apr_pool_t *scratch_pool)
 {
     const char *end = text ? text + strnlen(text, TEXT_MAX) : NULL;
@@ -237,7 +249,8 @@ crm_mail_failure_t crm_mail_status_failure(const char *status,
     }
     for (size_t i = 0; i < CRM_NELTS(no_address); i++) {
         if (!strcmp(status, no_address[i])) {
-            return CRM_MAIL_NO_ADDRESS;
+            return crm_mail_status_exists(text, scratch_pool) ? CRM_MAIL_FAILED
+                   : CRM_MAIL_NO_ADDRESS;
         }
     }
     return CRM_MAIL_FAILED;

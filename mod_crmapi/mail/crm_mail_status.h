@@ -21,14 +21,18 @@ const char *crm_mail_status_find(const char *text, apr_pool_t *pool);
  * space do not count. */
 int crm_mail_status_says(const char *text, apr_pool_t *scratch_pool);
 
+/* Return whether TEXT (may be NULL) says that the address exists, whatever the
+ * status is: that its mailbox is full, or gets too many mails. */
+int crm_mail_status_exists(const char *text, apr_pool_t *scratch_pool);
+
 /* Return whether TEXT, the subject and the words of a mail server that returns a
  * mail, says that it has given up, and not that it tries again; without a
  * STATUS (NULL) it is enough that the mail was not delivered. */
 int crm_mail_status_final(const char *status, const char *text,
                           apr_pool_t *scratch_pool);
 
-/* Return what STATUS (may be NULL) means, and TEXT beside it (may be NULL),
- * which is read for 5.0.0 and without a status. */
+/* Return what STATUS (may be NULL) means, and TEXT beside it (may be NULL): it is
+ * read for 5.0.0 and without a status, and it may say that the address exists. */
 crm_mail_failure_t crm_mail_status_failure(const char *status,
                                            const char *text,
                                            apr_pool_t *scratch_pool);

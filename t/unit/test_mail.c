@@ -849,6 +849,11 @@ static const struct {
      CRM_MAIL_NO_ADDRESS},
     {"550 5.2.1 disabled", "5.2.1", CRM_MAIL_NO_ADDRESS},
     {"550 5.1.8 user unknown", "5.1.8", CRM_MAIL_FAILED},
+    {"552 mailbox ada is over quota (#5.1.1)", "5.1.1", CRM_MAIL_FAILED},
+    {"550-5.2.1 The user you are trying to contact is receiving\n550-5.2.1 mail"
+     " too quickly", "5.2.1", CRM_MAIL_FAILED},
+    {"550-5.2.1 The user is receiving mail at a rate that prevents", "5.2.1",
+     CRM_MAIL_FAILED},
     {"550 5.1.11", "5.1.11", CRM_MAIL_FAILED},
     {"552 5.2.2 full", "5.2.2", CRM_MAIL_FAILED},
     {"550 5.3.2", "5.3.2", CRM_MAIL_FAILED},

@@ -68,6 +68,7 @@ typedef struct talk_t {
     int asked;                  /* they were sent */
     int says;                   /* a refusal of the recipient or the mail says
                                    that the address does not exist */
+    int exists;                 /* or that it does */
     const char *given;          /* the id in the reply to the final dot, or
                                    NULL */
     apr_size_t replies;         /* bytes of replies so far */
@@ -153,6 +154,7 @@ static void read_words(talk_t *talk, const char *text, size_t len)
     }
     else if (*line == '5' && talk->accepted) {
         talk->says |= crm_mail_status_says(line, talk->pool);
+        talk->exists |= crm_mail_status_exists(line, talk->pool);
     }
     else if (talk->stage == STAGE_END && *line == '2') {
         talk->given = crmd_smtp_id(line, talk->url, talk->mail->to,
@@ -274,8 +276,9 @@ static int has_no_address(const talk_t *talk, long code)
         return 0;               /* it speaks of the sender */
     }
     return !status || !strcmp(status, "5.0.0") ? talk->says
-           : crm_mail_status_failure(status, NULL, talk->pool)
-             == CRM_MAIL_NO_ADDRESS;
+           : !talk->exists
+             && crm_mail_status_failure(status, NULL, talk->pool)
+                == CRM_MAIL_NO_ADDRESS;
 }
 
 /* Return the reason for a refusal by CODE. */
