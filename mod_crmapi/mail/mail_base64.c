@@ -59,6 +59,18 @@ static int decodes(const char *line, apr_size_t len, int utf8,
     return is_text(made, count, utf8, len > count * 4 / 3 + 4);
 }
 
+/* Return whether LINE, LEN bytes with DIGITS and nothing else before it, ends with
+ * the padding that these need. */
+static int is_padded(const char *line, apr_size_t len, apr_size_t digits)
+{
+    apr_size_t pads = 0;
+
+    for (apr_size_t i = digits; i < len; i++) {
+        pads += line[i] == '=';
+    }
+    return pads && (digits + pads) % 4 == 0;
+}
+
 int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
                        apr_pool_t *pool)
 {
@@ -80,7 +92,7 @@ int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
     for (last = line; last && strchr(" \t\r=", raw[last - 1]); last--) {
     }
     if (!line || (last == digits
-                  && (line < len
+                  && (is_padded(raw, line, digits) || line < len
                       || (!utf8 && (known.coding != CRM_MAIL_SINGLE
                                     || digits % 4 == 0))))) {
         return 1;

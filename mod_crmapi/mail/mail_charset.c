@@ -18,7 +18,27 @@
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* Add the LEN BYTES to BUF, converted by iconv()'s converter NAME. */
+/* Add the LEN BYTES of UTF-8 to BUF, with U+FFFD for invalid bytes. */
+static void repair(crm_buf_t *buf, const char *bytes, apr_size_t len)
+{
+    while (len) {
+        apr_size_t n;
+
+        crm_text_next(&n, bytes, len);
+        if (n) {
+            crm_buf_add(buf, bytes, n);
+        }
+        else {
+            crm_buf_puts(buf, REPLACEMENT);
+            n = 1;
+        }
+        bytes += n;
+        len -= n;
+    }
+}
+
+/* Add the LEN BYTES to BUF, converted by iconv()'s converter NAME. A system may lack
+ * it: then they are taken for UTF-8. */
 static void convert_iconv(crm_buf_t *buf, const char *name, const char *bytes,
                           apr_size_t len)
 {
@@ -27,8 +47,12 @@ static void convert_iconv(crm_buf_t *buf, const char *name, const char *bytes,
         const char *from;
         char *to;               /* iconv() does not write to it */
     } in = {bytes};
-    size_t left = converter != (iconv_t)-1 ? len : 0;
+    size_t left = len;
 
+    if (converter == (iconv_t)-1) {
+        repair(buf, bytes, len);
+        return;
+    }
     while (left) {
         char *out = crm_buf_reserve(buf, 64);
         size_t room = buf->size - buf->len;
@@ -44,9 +68,7 @@ static void convert_iconv(crm_buf_t *buf, const char *name, const char *bytes,
             left--;
         }
     }
-    if (converter != (iconv_t)-1) {
-        iconv_close(converter);
-    }
+    iconv_close(converter);
 }
 
 /* Add the LEN BYTES to BUF, converted by the ICU converters FROM and TO. */
@@ -79,27 +101,11 @@ static void convert_icu(crm_buf_t *buf, const char *name, const char *bytes,
     if (U_SUCCESS(error)) {
         convert(buf, to, from, bytes, len);
     }
+    else {
+        repair(buf, bytes, len);
+    }
     ucnv_close(from);
     ucnv_close(to);
-}
-
-/* Add the LEN BYTES of UTF-8 to BUF, with U+FFFD for invalid bytes. */
-static void repair(crm_buf_t *buf, const char *bytes, apr_size_t len)
-{
-    while (len) {
-        apr_size_t n;
-
-        crm_text_next(&n, bytes, len);
-        if (n) {
-            crm_buf_add(buf, bytes, n);
-        }
-        else {
-            crm_buf_puts(buf, REPLACEMENT);
-            n = 1;
-        }
-        bytes += n;
-        len -= n;
-    }
 }
 
 /* Return whether the LEN BYTES are the beginning of a character of UTF-8. */

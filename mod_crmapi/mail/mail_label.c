@@ -74,7 +74,8 @@ static const struct {
     {{"ibm-866", CRM_MAIL_SINGLE}, " cp866 dosrussian "},
     {{"KOI8-R", CRM_MAIL_SINGLE}, " koi8r koi8 koi cp20866 cp878 "},
     {{"KOI8-U", CRM_MAIL_SINGLE}, " koi8u koi8ru cp21866 cp1168 "},
-    {{"macintosh", CRM_MAIL_SINGLE}, " macintosh mac macroman cp10000 "},
+    {{"macintosh", CRM_MAIL_SINGLE},
+     " macintosh mac macroman cp10000 applemac applemacroman "},
     {{"x-mac-cyrillic", CRM_MAIL_SINGLE},
      " maccyrillic macukrainian cp10007 cp10017 "},
     {{"x-mac-greek", CRM_MAIL_SINGLE}, " macgreek cp10006 "},
@@ -120,6 +121,7 @@ static const struct {
     {{"ARMSCII-8", CRM_MAIL_ICONV}, " armscii8 "},
     {{"GEORGIAN-PS", CRM_MAIL_ICONV}, " georgianps "},
     {{"KOI8-T", CRM_MAIL_ICONV}, " koi8t "},
+    {{"RK1048", CRM_MAIL_ICONV}, " kz1048 rk1048 strk10482002 cskz1048 "},
     {{"PT154", CRM_MAIL_ICONV}, " pt154 ptcp154 csptcp154 cp154 "},
 };
 
@@ -219,6 +221,17 @@ static const crm_mail_charset_t *find_any(const char *name)
     return !found && !strncmp(name, "cs", 2) ? find_any(name + 2) : found;
 }
 
+/* Return whether ICU has the converter NAME. It has aliases of others, too. */
+static int is_available(const char *name)
+{
+    int32_t count = ucnv_countAvailable(), i;
+
+    for (i = 0; i < count
+         && ucnv_compareNames(ucnv_getAvailableName(i), name); i++) {
+    }
+    return i < count;
+}
+
 /* Return the charset of NAME that only ICU knows. Its list of names is read, so
  * that no name opens a file. */
 static crm_mail_charset_t find_icu(const char *name)
@@ -227,7 +240,8 @@ static crm_mail_charset_t find_icu(const char *name)
     UErrorCode error = U_ZERO_ERROR;
     const char *known = *name ? ucnv_getAlias(name, 0, &error) : NULL;
 
-    if (U_SUCCESS(error) && known && !strchr(known, ',')) {
+    if (U_SUCCESS(error) && known && !strchr(known, ',')
+        && is_available(known)) {
         charset.name = known;
         charset.coding = CRM_MAIL_SINGLE;
     }

@@ -231,6 +231,9 @@ static const struct {
     {"iso-8859-1", "Thanks", "Thanks"}, {"utf-8", "yes", "yes"},
     {"utf-8", "Gr\xc3\xbc\xc3\x9f""e", "Gr\xc3\xbc\xc3\x9f""e"},
     {"utf-8", "", ""},
+    {"iso-8859-14", "8P4=", "\xc5\xb5\xc5\xb7"},
+    {"ascii", "R3L832U=", "Gr\xc3\xbc\xc3\x9f""e"},
+    {"kz-1048", "jeDn4J0=", "\xd2\x9a\xd0\xb0\xd0\xb7\xd0\xb0\xd2\x9b"},
     /* pieces that were encoded one by one */
     {"utf-8", "SGVsbG8gdGhlcmUh\nISE=\nSGVsbG8gdGhlcmUhIQ==",
      "Hello there!!!Hello there!!"},
