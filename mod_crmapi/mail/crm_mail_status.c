@@ -96,7 +96,6 @@ static const char *const fails[] = {
     "n'a pas pu \xc3\xaatre", "no se pudo entregar", "no se ha podido",
     "non recapitat", "n\xc3\xa3o foi entregue", "niet bezorgd",
     "\xd0\xbd\xd0\xb5 \xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd0\xb2"
-    "\xd0\xbb\xd0\xb5\xd0\xbd\xd0\xbe"
 };
 static const char *const goes_on[] = {
     "will be retried", "will retry", "will try", "will be tried",
