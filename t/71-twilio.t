@@ -422,9 +422,12 @@ subtest "the status of a message" => sub {
     is($status->(), "delivered", "delivered");
     status_is($tell->(sid("SM"), "delivered"), 204,
         "of a message that nobody knows");
+    status_is(twilio("status", SmsSid => $sid, SmsStatus => "read", From =>
+        $w->{phone}), 204, "by the old names");
+    is($status->(), "read", "read");
     status_is($tell->($sid, "failed", "+19995550000"), 204,
         "of a number that is nobody's");
-    is($status->(), "delivered", "is not about this one");
+    is($status->(), "read", "is not about this one");
     is(scalar(my @talks = talks($w, "+49181")), 1,
         "news make no conversation");
 };
@@ -462,6 +465,12 @@ subtest "calls" => sub {
     is($talks[0]{minutes}, undef, "nobody has talked");
     is($talks[0]{active}, false, "no-answer closes it");
     is($talks[0]{contact_id}, $talk->{contact_id}, "of the same contact");
+    for my $status (qw(busy failed canceled)) {
+        my $from = "+4918200009";
+        call(my $id = sid("CA"), "ringing", From => $from);
+        call($id, $status, From => $from);
+        is((talks($w, $from))[0]{active}, false, "$status closes it, too");
+    }
 };
 
 subtest "calls that we make, that hide their number, recordings" => sub {

@@ -210,7 +210,12 @@ START_TEST(numbers_of_addresses)
     phone_is("+4930901820", "+4930901820");
     phone_is("whatsapp:+4930901820", "+4930901820");
     phone_is("12345", "12345");
+    phone_is("WhatsApp:+4930901820", "+4930901820");
     phone_is("+266696687", NULL);   /* ANONYMOUS */
+    phone_is("+2562533", NULL);     /* BLOCKED */
+    phone_is("+86282452253", NULL); /* UNAVAILABLE */
+    phone_is("+7378742833", NULL);  /* RESTRICTED */
+    phone_is("+8656696", NULL);     /* UNKNOWN */
     phone_is("Shop24", NULL);
     phone_is("client:ada", NULL);
     phone_is("sip:7@x.example", NULL);
