@@ -320,32 +320,35 @@ subtest "the module first comes with a graceful restart" => sub {
 subtest "mod_status shows the API, on the page and for machines" => sub {
     my $httpd = httpd(database => $database, children => 1,
         conf => "<Location /status>\nSetHandler server-status\n</Location>\n"
-            . "CrmApiIntake On\nCrmApiReview On\n");
+            . "CrmApiIntake On\nCrmApiReview On\nCrmApiWriteLimit 1\n");
     my $w = workspace($httpd);
     my $c = $w->client;
+    my $new = sub { $c->post("/api/v1/contacts", { bot_id => $w->agent }) };
     status_is($c->get("/api/v1/agents"), 200) for 1 .. 3;
-    status_is($c->post("/api/v1/contacts", { bot_id => $w->agent }), 201);
+    status_is($new->(), 201);
+    status_is($new->(), 429) for 1, 2;
+    status_is($c->get("/api/v1/agents/" . $w->agent,
+        headers => { "If-None-Match" => "*" }), 304);
     status_is($c->get("/api/v1/none"), 404);
     my %value;
     ok(wait_for(sub {
         %value = $c->get("/status?auto")->body =~ /^CrmApi(\w+): (\d+)$/mg;
-        $value{Answers4xx};
+        ($value{Answers4xx} || 0) == 3;
     }), "CrmApi lines in ?auto");
-    is($value{ReadsAdmitted}, 4, "CrmApiReadsAdmitted");
-    is($value{WritesAdmitted}, 1, "CrmApiWritesAdmitted");
-    is($value{Answers2xx}, 4, "CrmApiAnswers2xx");
-    is($value{Answers4xx}, 1, "CrmApiAnswers4xx");
-    is($value{ConnectionsUsed}, 0, "CrmApiConnectionsUsed");
-    is($value{ConnectionsMax}, 10, "CrmApiConnectionsMax is DBDMax");
+    my %want = (ReadsAdmitted => 5, ReadsRefused => 0, WritesAdmitted => 1,
+        WritesRefused => 2, Answers2xx => 4, Answers3xx => 1, Answers4xx => 3,
+        Answers5xx => 0, DatabaseBusy => 0, ConnectionsUsed => 0,
+        ConnectionsMax => 10);      # DBDMax
+    is($value{$_}, $want{$_}, "CrmApi$_") for sort keys %want;
     cmp_ok($value{DatabaseMicroseconds}, ">", 0, "time at the database");
     my $page = $c->get("/status")->body;
     status_is($httpd->client->get("/crmapi/review/x"), 403);
     status_is($httpd->client->get("/crmapi/intake/v1/events"), 405);
     ok(wait_for(sub { $c->get("/status?auto")->body
-        =~ /^CrmApiAnswers4xx: 3$/m }), "intake and pages are counted, too");
+        =~ /^CrmApiAnswers4xx: 5$/m }), "intake and pages are counted, too");
     my $log = $httpd->access_log;
     like($log, qr{GET review/\{token\} \d+$}m, "crmapi-route of a page");
-    like($page, qr/<dt>Reads admitted: 4/, "the page has them, too");
+    like($page, qr/<dt>Reads admitted: 5/, "the page has them, too");
     unlike($page, qr/\Q@{[substr $w->key, 9]}\E/, "3.4 and no key");
     $httpd->stop;
 };

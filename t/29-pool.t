@@ -122,6 +122,8 @@ for my $user (@USERS) {
         ok(wait_for(sub { $httpd->client->get("/status?auto")->body
             =~ /^BusyWorkers: 3$/m }), "another one queues");
         gives_up_after(1, sub { $c->get("/api/v1/agents") }, "with a queue");
+        ok(wait_for(sub { status_of($httpd, "DatabaseBusy") == 2 }),
+            "CrmApiDatabaseBusy counts both");
         $let_go->();
         is($_->()->status, $status, "it is served") for $other, $queued;
         ok(wait_for(sub { status_of($httpd, "ConnectionsUsed") == 0 }),
