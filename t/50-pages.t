@@ -554,7 +554,9 @@ subtest "RFC 8058: receivers differ in the body that they send" => sub {
     for my $case (["", $FORM], ["", undef], ["", "multipart/form-data"],
             ["", "application/json"], ["$field\r\n", $FORM],
             ["$field\n", $FORM], ["$field ", $FORM], [$field, undef],
-            ["$field\r\n", "text/plain"], ["$field&x=1", $FORM]) {
+            ["$field\r\n", "text/plain"], ["$field&x=1", $FORM],
+            ["\r\n--b\r\nContent-Disposition: form-data; name=\"List-Unsubscribe\""
+                . "\r\n\r\nOne-Click\r\n--b--", "multipart/form-data; boundary=b"]) {
         my ($body, $type) = @$case;
         my $w = workspace($httpd, twin => 0);
         my $id = enrollment($w, \@STEPS);

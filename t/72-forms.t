@@ -188,6 +188,20 @@ subtest "multipart and JSON" => sub {
         is_deeply((submissions($w, $form))[0]{custom_field_responses},
             { n => 8 }, "is read");
     }
+    # what RFC 2046, 5.1.1 allows around the delimiters
+    my $nine = "Content-Disposition: form-data; name=\"n\"\r\n\r\n9\r\n";
+    for my $case (["a line before", "\r\n--x1\r\n$nine--x1--", "x1"],
+            ["a preamble", "--x\r\nnot read\r\n--x1\r\n$nine--x1--\r\n", "x1"],
+            ["padding", "--x1 \t\r\n$nine--x1-- \r\n", "x1"],
+            ["an epilogue", "--x1\r\n$nine--x1--\r\nnot read", "x1"],
+            ["blanks in the boundary", "--x 1;y\r\n$nine--x 1;y--\r\n",
+                "\"x 1;y\""]) {
+        my ($name, $body, $boundary) = @$case;
+        page_is(post($form, $body, type => "multipart/form-data; boundary="
+            . $boundary), 200, qr/Thank you/, "RFC 2046: $name");
+        is_deeply((submissions($w, $form))[0]{custom_field_responses},
+            { n => 9 }, "is read");
+    }
     page_is(post($form, "--x1\r\nContent-Disposition: form-data; name=cv;"
         . " filename=cv.pdf\r\n\r\nx\r\n--x1--\r\n",
         type => "multipart/form-data; boundary=x1"), 422,
@@ -203,7 +217,7 @@ subtest "multipart and JSON" => sub {
         { a => "x", n => 3, m => ["2", "3"] }, "is read");
     is($r->header("Access-Control-Allow-Origin"), "*",
         "other sites' scripts may send");
-    is(scalar(my @all = submissions($w, $form)), 4, "four submissions in all");
+    is(scalar(my @all = submissions($w, $form)), 9, "nine submissions in all");
     $r = $httpd->client->options("$BASE/$form");
     status_is($r, 204, "a preflight");
     is($r->header("Access-Control-Allow-Headers"), "Content-Type",
@@ -541,7 +555,7 @@ subtest "hostile requests" => sub {
         qr/malformed/, "contract 2.5: 201 fields");
     page_is(post($form, $_, type => "multipart/form-data; boundary=b"), 400,
         qr/malformed/, "multipart: " . substr($_, 0, 20) =~ s/\s/ /gr)
-        for "", "x", "--b\r\n", "--b\r\nContent-Disposition: form-data;"
+        for "", "x", "\r\n", "x--b\r\n", "--bc\r\n--b--\r\n", "--b\r\n", "--b\r\nContent-Disposition: form-data;"
         . " name=\"a\"\r\n\r\n1\r\n", "--b--x\r\n" =~ s/--x/x/r;
     page_is(post($form, "a=1", type => $_), 415, qr/must be sent as/,
         "type: $_") for "text/plain", "application/xml";

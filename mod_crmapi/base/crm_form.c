@@ -135,14 +135,53 @@ static const char *boundary_of(const char *type, apr_pool_t *pool)
         at += strspn(at, "; \t");
         if (!strncasecmp(at, "boundary=", 9)) {
             at += 9;
-            at += *at == '"';
-            len = strcspn(at, "\"; \t");
+            len = *at == '"' ? strcspn(++at, "\"") : strcspn(at, "; \t");
             return len && len <= BOUNDARY_MAX ? apr_pstrmemdup(pool, at, len)
                                               : NULL;
         }
         at = strchr(at, ';');
     }
     return NULL;
+}
+
+/* Take the first LEN bytes from SPAN. */
+static void skip(span_t *span, apr_size_t len)
+{
+    span->at += len;
+    span->len -= len;
+}
+
+/* Take from REST what is before the first part, and its delimiter. LINE is CR LF
+ * and the delimiter. Before it may be lines that mean nothing: some programs begin
+ * with an empty one (RFC 2046, 5.1.1: preamble). Return 0 if there is none. */
+static int skip_preamble(span_t *rest, const char *line)
+{
+    apr_size_t len = strlen(line);
+    const char *at;
+
+    if (rest->len >= len - 2 && !memcmp(rest->at, line + 2, len - 2)) {
+        skip(rest, len - 2);
+        return 1;
+    }
+    at = find(*rest, line);
+    if (at) {
+        skip(rest, (apr_size_t)(at - rest->at) + len);
+    }
+    return at != NULL;
+}
+
+/* Take the rest of a delimiter's line from REST. It may be padded with blanks
+ * (RFC 2046, 5.1.1: transport-padding). Return 0 if there is something else. */
+static int skip_line_end(span_t *rest)
+{
+    while (rest->len && (*rest->at == ' ' || *rest->at == '\t')) {
+        skip(rest, 1);
+    }
+    if (rest->len < 2 || memcmp(rest->at, "\r\n", 2)) {
+        return 0;
+    }
+    skip(rest, 2);
+    return 1;
 }
 
 /* Add the fields in REST, a body of the media type TYPE, to FIELDS. More than
@@ -157,21 +196,16 @@ static crm_error_t *read_parts(apr_array_header_t *fields, span_t rest,
     crm_error_t *error = NULL;
     int count = 0;
 
-    if (!boundary || rest.len < len
-        || memcmp(rest.at, line + 2, len - 2)) {
+    if (!boundary || !skip_preamble(&rest, line)) {
         return malformed(pool);
     }
-    rest.at += len - 2;
-    rest.len -= len - 2;
     while (rest.len < 2 || memcmp(rest.at, "--", 2)) {
         const char *end;
         span_t part;
 
-        if (rest.len < 2 || memcmp(rest.at, "\r\n", 2)) {
+        if (!skip_line_end(&rest)) {
             return malformed(pool);
         }
-        rest.at += 2;
-        rest.len -= 2;
         end = find(rest, line);
         part.at = rest.at;
         part.len = end ? (apr_size_t)(end - rest.at) : 0;
@@ -179,8 +213,7 @@ static crm_error_t *read_parts(apr_array_header_t *fields, span_t rest,
             || !take_part(fields, &error, part, pool)) {
             return malformed(pool);
         }
-        rest.at = end + len;
-        rest.len -= part.len + len;
+        skip(&rest, part.len + len);
     }
     return error;
 }
