@@ -144,6 +144,7 @@ subtest "the life of a sequence" => sub {
     my ($leave) = ($mail =~ s/\n[ \t]+/ /gr)
         =~ m{^List-Unsubscribe: <http://127\.0\.0\.1:\d+(/crmapi/\S+)>}m;
     ok($leave, "and where to unsubscribe");
+    unlike($ask, qr/^List-/m, "the admin's mail has no such header");
 
     $worker->once(later(2));
     my ($sms) = $provider->requests;

@@ -304,6 +304,41 @@ subtest "it is about sequences that were started and not generated" => sub {
     is(steps($w, $asks), "sent scheduled", "nor what is approved later");
 };
 
+subtest "what is due at that very time, and when a first step was due" => sub {
+    my $w = space(2);
+    my $id = start($w, auto_approve => JSON::PP::false);
+    $worker->once for 1 .. 2;
+    is(steps($w, $id), "scheduled scheduled", "it waits");
+    # a step that is due, of an enrollment that was made and approved: minutes
+    # after the bound; the release comes at 100
+    my $skipped = sub {
+        my ($number, $auto, $due, $created, $approved) = @_;
+        my ($bound, $released, @at) = map { "timestamptz '2026-01-01 12:00Z'"
+            . " + interval '1 minute' * $_" } 0, 100, $due, $created, $approved;
+        return scalar sql($database, "BEGIN; INSERT INTO crmapi.step_bound"
+            . " VALUES ('" . $w->id . "', $bound, $released); UPDATE"
+            . " crmapi.sequence SET auto_approve = $auto WHERE id = (SELECT"
+            . " sequence_id FROM crmapi.enrollment WHERE id = '$id'); SELECT"
+            . " crmapi.step_skip(jsonb_populate_record(e, jsonb_build_object("
+            . "'created_at', $at[1], 'approved_at', $at[2])),"
+            . " jsonb_populate_record(s, jsonb_build_object('scheduled_for',"
+            . " $at[0]))) FROM crmapi.enrollment e, crmapi.enrollment_step s"
+            . " WHERE e.id = '$id' AND s.enrollment_id = e.id AND s.sort_order"
+            . " = $number; ROLLBACK");
+    };
+    for my $case (["t", "due before it", 2, "true", -1, -9, 110],
+        ["f", "due just then", 2, "true", 0, -9, 110],
+        ["t", "the first of a start before it", 1, "true", 110, -1, 110],
+        ["t", "approved at the release", 1, "true", 100, -1, 100],
+        ["f", "of a start just then", 1, "true", 110, 0, 110],
+        ["f", "approved before the release", 1, "true", 99, -1, 99],
+        ["f", "approved by a user", 1, "false", 110, -1, 110],
+        ["f", "not the first", 2, "true", 110, -1, 110]) {
+        my ($is, $name, @row) = @$case;
+        is($skipped->(@row), $is, $name);
+    }
+};
+
 subtest "the database's release is for the workspaces that it releases" => sub {
     my ($w, $held) = (space(2), space(2));
     my ($id, $waits) = (late($w, 7200), late($held, 7200));

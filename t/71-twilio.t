@@ -505,6 +505,42 @@ subtest "calls that we make, that hide their number, recordings" => sub {
         "a number that is nobody's");
 };
 
+subtest "a recording of what is held or deleted, and of a named workspace" => sub {
+    my $named = httpd(database => $database, conf => <<"END");
+CrmApiIntake On
+CrmApiTwilio $OWN $folder/$OWN
+CrmApiTwilio $GUEST $folder/$GUEST @{[uc $guest->id]}
+CrmApiIntakeUrl $SITE
+END
+    my $n = 0;
+    my $sid;
+    # The audio_url that another recording of $sid, told to SERVER, leaves.
+    my $record = sub {
+        my (%option) = @_;
+        $n++;
+        twiml_is(twilio("voice", { account => $GUEST, %option }, CallSid => $sid,
+            RecordingSid => "RX$n", RecordingUrl => "https://r.example/$n"),
+            undef, "a recording");
+        return sql($database, "SELECT coalesce(max(audio_url), '') = 'https://"
+            . "r.example/$n' FROM crmapi.conversation WHERE thread = '$sid'");
+    };
+    for my $case ([guest => $httpd], ["an id in capitals" => $named]) {
+        my ($name, $server) = @$case;
+        $sid = sid("CA");
+        twiml_is(twilio("voice", { account => $GUEST, server => $server },
+            CallSid => $sid, CallStatus => "completed", Direction => "inbound",
+            From => "+49186", To => $guest->{phone}), undef, "a call");
+        is($record->(server => $server), "t", "$name: its recording");
+    }
+    $guest->ctl("workspace", "hold", $guest->id);
+    is($record->(), "f", "not while the workspace is held");
+    $guest->ctl("workspace", "release", $guest->id);
+    is($record->(), "t", "but later");
+    sql($database, "UPDATE crmapi.conversation SET deleted = true WHERE thread"
+        . " = '$sid'");
+    is($record->(), "f", "not of a conversation that was deleted");
+};
+
 subtest "an inbound call stops a sequence when somebody has talked" => sub {
     my ($template) = $w->import_objects([{ object => "sequence_template",
         name => "V", bot_id => $w->agent, stop_on_reply => true,

@@ -294,6 +294,31 @@ subtest "a trusted host's Authentication-Results verify one" => sub {
         "the contact gets what it lacks");
 };
 
+subtest "18.2 a host vouches for From, not for whom a form names" => sub {
+    my @pass = ("$MX; dmarc=pass header.from=form.example");
+    my $form = "Form <form\@form.example>";
+    my ($named) = at_work("named\@example.org");
+    my $got = taken(stamped(mail("Stop", From => $form,
+        "Reply-To" => "named\@example.org"), @pass), @PASS);
+    is(conversation($got->{conversation_id})->{email}, "named\@example.org",
+        "it is that person's");
+    is(metadata($got->{message_id})->{verified}, JSON::PP::false,
+        "but a claim");
+    is(is_stopped($named), "f", "and the sequence goes on");
+    my ($same) = at_work("form\@form.example");
+    $got = taken(stamped(mail("Stop", From => $form,
+        "Reply-To" => "FORM\@form.example"), @pass), @PASS);
+    is(metadata($got->{message_id})->{verified}, undef,
+        "no claim of From in capitals");
+    is(is_stopped($same), "t", "it stops");
+    my ($answered, $step) = at_work("in-thread\@form.example");
+    $got = taken(stamped(mail("Yes", From => "in-thread\@form.example",
+        "Reply-To" => "else\@example.org", "In-Reply-To" => "<$step\@x.org>"),
+        @pass), @PASS);
+    is(metadata($got->{message_id})->{verified}, undef,
+        "a reply to a step is From's, whatever Reply-To is");
+};
+
 subtest "a thread verifies, if we have begun it" => sub {
     my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
         "answers");
@@ -371,6 +396,36 @@ subtest "bounces: hard ones suppress" => sub {
         "nobody is called MAILER-DAEMON");
 };
 
+subtest "17.5 a step that is neither being sent nor sent stays as it is" => sub {
+    for my $status (qw(scheduled sending sent skipped cancelled failed)) {
+        my ($enrollment, $step) = at_work("$status\@example.org");
+        sql($database, "UPDATE crmapi.enrollment_step SET status = '$status',"
+            . " error = " . ($status eq "failed" ? "'before'" : "NULL")
+            . " WHERE id = '$step'");
+        taken(dsn("$status\@example.org", "failed", "5.1.1", $step));
+        is(scalar sql($database, "SELECT status || coalesce(' ' || error, '')"
+            . " FROM crmapi.enrollment_step WHERE id = '$step'"),
+            { sending => "failed the mail was returned: 5.1.1",
+              sent => "failed the mail was returned: 5.1.1",
+              scheduled => "cancelled", failed => "failed before" }->{$status}
+            // $status, $status);
+        is(is_stopped($enrollment), "t", "$status: the sequence stops");
+    }
+};
+
+subtest "18.6 Message-IDs of any length" => sub {
+    my $key = length "ada\@example.org";
+    for my $length (190 .. 192, 212 .. 214, 254 .. 256, 900) {
+        my $id = sub { "<" . "x" x ($length - $key - 8) . "$_[0]\@long>" };
+        my %got = map { $_ => taken(mail("long", "Message-ID" => $id->($_))) }
+            1, 2;
+        isnt($got{1}{message_id}, $got{2}{message_id},
+            "$length: two mails that differ in the end");
+        my $again = taken(mail("long", "Message-ID" => $id->(1)));
+        is($again->{message_id}, $got{1}{message_id}, "$length: one again");
+    }
+};
+
 subtest "too many in an hour, and mails from the agent itself" => sub {
     my ($enrollment) = at_work("flood\@example.org");
     my @kinds = map { metadata(taken(mail("n $_", From => "flood\@example.org",
@@ -381,6 +436,26 @@ subtest "too many in an hour, and mails from the agent itself" => sub {
     is(is_stopped($enrollment), "f", "and stops nothing");
     my $got = taken(mail("me", From => uc $sales));
     is(metadata($got->{message_id})->{automatic}, "loop", "from itself");
+};
+
+subtest "18.5 which mails count as one sender's of this hour" => sub {
+    my $other = insert($w, "agent", name => "Busy");
+    change($w, "agent", $other, agent_email => "busy-$$\@crm.example");
+    my $kind = sub {
+        my (%headers) = @_;
+        return metadata(taken(mail("x", From => "many\@example.org", %headers),
+            "--hourly", 2)->{message_id})->{automatic};
+    };
+    $kind->() for 1, 2;
+    is($kind->("Reply-To" => "r\@example.org"), undef, "not another Reply-To");
+    is($kind->(To => "busy-$$\@crm.example"), undef, "not another agent's");
+    is($kind->(), "flood", "but those");
+    $kind->("Reply-To" => "r\@example.org");
+    is($kind->("Reply-To" => "r\@example.org"), "flood", "of one Reply-To, too");
+    sql($database, "UPDATE crmapi.message SET created_at = now() -"
+        . " interval '61 minutes' WHERE metadata ->> 'from' ="
+        . " 'many\@example.org'");
+    is($kind->(), undef, "not the older ones of a conversation that goes on");
 };
 
 # --- LMTP ---------------------------------------------------------------------

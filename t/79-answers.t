@@ -162,6 +162,18 @@ subtest "a mail is answered in its thread" => sub {
         "in the same thread");
 };
 
+subtest "an answer is no mailing" => sub {
+    mail_talk("ml\@x.example");
+    my $talk = mail_talk("ml\@x.example");
+    answer($talk, "x");
+    $worker->once;
+    my ($mail) = mails("ml\@x.example");
+    ok($mail, "a mail comes");
+    is(header($mail, "List-Unsubscribe(?:-Post)?"), undef,
+        "there is nothing to unsubscribe");
+    unlike($mail, qr/unsubscribe/i, "and no word of it");
+};
+
 subtest "who answers it is in the conversation" => sub {
     my $talk = mail_talk("b\@x.example");
     my $m = answer($talk, "Ja?");
@@ -291,7 +303,22 @@ subtest "what becomes of a text" => sub {
     for my $one (["sent", undef, "sent"], ["delivered", undef, "delivered"],
         ["sending", undef, "queued"], ["undelivered", "30005",
         "failed the number does not exist or is out of service"
-            . " (Twilio's error 30005)"]) {
+            . " (Twilio's error 30005)"],
+        (map { [failed => $_, "failed Twilio could not deliver it (error $_)"] }
+            qw(3 30001 300050 030005)),
+        (map { [failed => $_, "failed Twilio could not deliver it"] }
+            "", "3000500", "30005x", "-30005"),
+        (map { ["undelivered", $_->[0], "failed $_->[1] (Twilio's error"
+            . " $_->[0])"] } ["21211", "the number is not valid"],
+            ["21408", "the account may not send to that country"],
+            ["21610", "the recipient has opted out"],
+            ["21612", "the number cannot be reached from the agent's"],
+            ["21614", "the number cannot receive texts"],
+            ["30003", "the phone is off or cannot be reached"],
+            ["30004", "the recipient or the carrier blocks it"],
+            ["30006", "the number is a landline, or its carrier cannot be"
+                . " reached"], ["30007", "the carrier filtered it"],
+            ["30008", "the carrier did not say why"])) {
         my ($status, $code, $is) = @$one;
         my $talk = talk("sms", from => { phone_number => "+493012346$count" });
         my $m = answer($talk, "x");
@@ -606,6 +633,15 @@ subtest "17.5 a mail with copies that is returned: of whom that speaks" => sub {
             ["failed the mail was returned: 5.7.1", "cc"],
         "cc failed, other failed" => [$failed, "cc"],
         "other failed" => [$failed],
+        "other failed, far refused" =>
+            ["failed the mail was returned: 5.7.1"],
+        "other refused, far failed" =>
+            ["failed the mail was returned: 5.7.1"],
+        "other failed, far delivered" => ["sent"],
+        "other delivered, far failed" => ["sent"],
+        "other delivered, far delivered" => ["sent"],
+        "other delayed, far delivered" => ["sent"],
+        "other delivered, far delayed" => ["sent"],
         "other failed, to delivered" => ["delivered"],
         "cc failed, cc2 failed" => ["sent", "cc", "cc2"],
         "cc2 failed, cc refused" => ["sent", "cc2"],
@@ -614,12 +650,16 @@ subtest "17.5 a mail with copies that is returned: of whom that speaks" => sub {
         "cc complains" => ["sent", "cc"],
         "to complains" => ["failed the recipient complained", "to"],
         "somebody complains" => ["failed the recipient complained", "to"]);
+    # reports that say that all is well are no messages
+    my %well = map { $_ => 1 } "other delivered, far delivered",
+        "other failed, to delivered", "to delivered, cc delayed";
     my %status = (failed => "5.1.1", refused => "5.7.1", delayed => "4.4.1",
         delivered => "2.1.5");
     for my $what (sort keys %report) {
         my $name = "copy" . ++$count;
         my %address = (to => "$name\@x.example", cc => "cc-$name\@x.example",
-            cc2 => "cc2-$name\@x.example", other => "other-$name\@x.example");
+            cc2 => "cc2-$name\@x.example", other => "other-$name\@x.example",
+            far => "far-$name\@x.example");
         my $talk = mail_talk($address{to});
         my $m = answer($talk, { content => "x", cc => [uc $address{cc},
             $address{cc2}] });
@@ -653,6 +693,8 @@ subtest "17.5 a mail with copies that is returned: of whom that speaks" => sub {
         is($code, 0, "$what: a report comes");
         my ($fate, @who) = @{$report{$what}};
         is(fate($talk, $m), $fate, "$what: the answer");
+        is(count_rows($w, "message", "conversation_id = '$talk'"),
+            $well{$what} ? 2 : 3, "$what: whether it is a message");
         is(scalar sql($database, "SELECT string_agg(email || ' ' || reason, ', '"
             . " ORDER BY email) FROM crmapi.suppression WHERE email LIKE"
             . " '%$name\@x.example'"), join(", ", map { "$address{$_} "
@@ -719,6 +761,12 @@ subtest "what was posted before the bound of a release" => sub {
     my $later = answer($talk, "y");
     $worker->once;
     is(fate($talk, $later), "sent", "what is posted later is");
+    my $just = answer($talk, "z");
+    $w->ctl("workspace", "hold", $w->id);
+    sql($database, "SELECT crmapi.release('" . $w->id . "', false, created_at)"
+        . " FROM crmapi.message WHERE id = '$just->{id}'");
+    $worker->once;
+    is(fate($talk, $just), "sent", "so is what was posted just then");
 };
 
 subtest "what was sent before the database was restored" => sub {
