@@ -604,7 +604,8 @@ START_TEST(other_channels_are_small_mails)
 {
     crmd_message_t message = {
         .channel = SMS_CHANNEL, .id = ID, .to = "+491701234567",
-        .text = "Hi \xf0\x9f\x98\x80"
+        .text = "Hi \xf0\x9f\x98\x80",
+        .unsubscribe = "https://crm.example.com/u"
     };
     crmd_mail_t mail = make(&message);
     GMimeMessage *mime = parse(&mail);
@@ -614,6 +615,8 @@ START_TEST(other_channels_are_small_mails)
     ck_assert_str_eq(header(mime, "To"), "+491701234567");
     ck_assert_str_eq(header(mime, "From"), "+4930123456");
     ck_assert_str_eq(part_of(mime, 0), message.text);
+    ck_assert_ptr_null(header(mime, "List-Unsubscribe"));
+    ck_assert_ptr_null(header(mime, "List-Unsubscribe-Post"));
     g_object_unref(mime);
     message.channel = VOICE_CHANNEL;
     message.objective = "Ask\nfor a date";
