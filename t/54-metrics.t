@@ -223,6 +223,7 @@ subtest "the text" => sub {
     is($r->header("Content-Type"), "application/openmetrics-text; "
         . "version=1.0.0; charset=utf-8", "its type");
     is($r->header("Cache-Control"), "no-store", "nobody keeps it");
+    is($r->header("Vary"), "Accept", "what was asked for matters");
     is_deeply([faults($r->body)], [], "its grammar");
     like($r->body, qr/^crmapi_build_info\{version="\d[\d.]*",schema="\d+"\} 1$/m,
         "versions");

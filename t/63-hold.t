@@ -129,6 +129,9 @@ subtest "a held database sends nothing" => sub {
     is($status->{held_reason}, "a clone for staging", "status says why");
     like($status->{held_at}, qr/^20\d\d/, "and since when");
     is(shown($w)->{held_reason}, "a clone for staging", "each workspace is");
+    crmapictl_ok($database, qw(hold --all --reason again));
+    is_deeply([@{status()}{qw(held_at held_reason)}],
+        [@$status{qw(held_at held_reason)}], "a second hold changes nothing");
     for my $time ("at first", "when it is started again") {
         $worker->start;
         ok($worker->wait_log(qr/CRM3001/), "crmapid runs");
@@ -161,6 +164,25 @@ subtest "a running daemon goes on at the release" => sub {
     ok(wait_for(sub { sent($w) eq "1 0 1" }, 20), "released: it is sent");
     $worker->stop;
     $worker->configure({ poll => "200ms" });
+};
+
+subtest "a hold counts what is being sent" => sub {
+    my ($w, $other) = (space(), space());
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind, state, leased_by,"
+        . " leased_until) SELECT j.w::uuid, j.kind, 'leased', 'x', now() +"
+        . " interval '1 h' FROM (VALUES ('" . $w->id . "', 'webhook.deliver'),"
+        . " ('" . $w->id . "', 'sequence.generate'), ('" . $other->id
+        . "', 'webhook.deliver')) j(w, kind)");
+    my $sent = sub { $json->decode(crmapictl_ok($database, "--json", @_))
+        ->{being_sent} };
+    is($sent->("workspace", "hold", $w->id), 1, "its own; generation is no"
+        . " sending");
+    is($sent->(qw(hold --all)), 2, "those of all");
+    my $told = join " ", map { ref $_ ? @$_ : $_ } sql($database, "LISTEN crmapi_job;"
+        . " SELECT crmapi.release(NULL, true)");
+    like($told, qr/"crmapi_job" with payload "$_"/, "the release tells daemons"
+        . " of the lane $_") for "sequence", "webhook";
+    sql($database, "DELETE FROM crmapi.job WHERE leased_by = 'x'");
 };
 
 # What is claimed already: how it comes to be, the lock that the daemon then
@@ -288,6 +310,21 @@ subtest "it is about steps that were handed over before a restore, too" => sub {
         . " the next one was due before that time");
 };
 
+subtest "of what a daemon tells only what lives is taken" => sub {
+    my $w = space();
+    my ($ended, $lives) = map { start($w) } 1, 2;
+    sql($database, "UPDATE crmapi.enrollment SET status = 'stopped_user' WHERE id ="
+        . " '$ended'");
+    my $lines = $json->encode([map { { workspace_id => $w->id,
+        enrollment_id => $_->[0], part => "1", state => $_->[1], at => at(-60) } }
+        [$ended, "sent"], [$lives, "unknown"], [$lives, "sent"],
+        [CrmTest::uuid(), "sent"]]);
+    is(sql($database, "SELECT crmapi.past_add('$lines')"), 1, "one message");
+    is(join("|", map { "@$_" } sql($database, "SELECT enrollment_id, state FROM"
+        . " crmapi.past_send WHERE workspace_id = '" . $w->id . "'")),
+        "$lives sent", "the later line of the sequence that goes on");
+};
+
 subtest "it is about sequences that were started and not generated" => sub {
     my $w = space(2);
     $w->ctl("workspace", "hold", $w->id);
@@ -358,6 +395,12 @@ subtest "the database's release is for the workspaces that it releases" => sub {
     is(steps($w, $other), "sent skipped", "release --all: also that");
     is($json->decode(crmapictl_ok($database, qw(--json release
         --skip-due-before), at(-1)))->{released}, 0, "nothing is held");
+    $w->ctl("workspace", "hold", $w->id);
+    my $bound = sub { sql($database, "SELECT due_before FROM crmapi.step_bound"
+        . " WHERE workspace_id = '" . $w->id . "'") };
+    my $was = $bound->();
+    release($w, -7200);
+    is($bound->(), $was, "an earlier time leaves the later one of before");
     is(sql($database, "SELECT max(due_before) < now() - interval '1800 s' FROM"
         . " crmapi.step_bound"), "t", "then it changes nothing");
 };

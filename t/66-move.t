@@ -10,6 +10,7 @@ use CrmTest;
 use CrmTest::Child;
 use CrmTest::Data;
 use CrmTest::Dump;
+use CrmTest::Mcp;
 use CrmTest::Pages;
 use File::Temp qw(tempdir);
 use Time::HiRes qw(sleep time);
@@ -77,6 +78,12 @@ subtest "closed: 503 with Retry-After, for reads, writes, tools and pages" => su
                 contacts => [{ emails => ["a\@x.example"] }] })) {
         error_is($r, 503, "service_unavailable", "refused");
         cmp_ok($r->header("Retry-After") // 0, ">", 0, "with Retry-After");
+    }
+    my $mcp = CrmTest::Mcp->new($c, "2025-11-25");
+    for (["initialize", { protocolVersion => "2025-11-25", capabilities => {},
+            clientInfo => { name => "t", version => "1" } }], ["tools/list", {}],
+            ["tools/call", { name => "workspace_get", arguments => {} }]) {
+        is($mcp->call(@$_)->status, 503, "$_->[0] of MCP");
     }
     status_is($old->client->get("/api/v1/contacts"), 401, "no key: as always");
     status_is($other->client->get("/api/v1/contacts"), 200,

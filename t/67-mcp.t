@@ -125,6 +125,8 @@ subtest "21.2 keys" => sub {
         for @calls;
     is($initialized->(), 401, "3.2 a notification");
     my $starter = workspace($httpd, plan => "starter", seed => 0, twin => 0);
+    is(CrmTest::Mcp->new($starter->client)->call("notifications/initialized", {},
+        id => undef)->status, 403, "3.3 a notification: a plan without the API");
     for my $call (@calls[0, 1]) {
         my $r = CrmTest::Mcp->new($starter->client)->call(@$call);
         is($r->status, 403, "3.3 $call->[0]: a plan without the API");

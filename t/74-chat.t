@@ -369,6 +369,9 @@ subtest "origins" => sub {
             for $preflight, $r, $denied;
         is($_->header("Access-Control-Allow-Origin"), $ok{$origin} ? $origin
             : undef, "$origin: $_->{status}") for $preflight, $r, $denied;
+        is($_->header("Access-Control-Expose-Headers"), $ok{$origin}
+            ? "Retry-After" : undef, "it reads when to ask again")
+            for $preflight, $r, $denied;
         is($_->header("Access-Control-Allow-Credentials"), undef,
             "never credentials") for $preflight, $r;
         if ($ok{$origin}) {

@@ -14,6 +14,7 @@ use CrmTest::Provider;
 use CrmTest::Smtpd;
 use Digest::SHA qw(hmac_sha1_base64);
 use File::Temp qw(tempdir);
+use JSON::PP ();
 use MIME::Base64 qw(decode_base64 encode_base64);
 use MIME::QuotedPrint qw(decode_qp);
 use Time::HiRes qw(time);
@@ -767,6 +768,22 @@ subtest "what was posted before the bound of a release" => sub {
         . " FROM crmapi.message WHERE id = '$just->{id}'");
     $worker->once;
     is(fate($talk, $just), "sent", "so is what was posted just then");
+};
+
+subtest "of what a daemon tells the last line of what waits is taken" => sub {
+    my ($waits, $done) = map { answer(mail_talk("tell-$_\@x.example"), "x") } 1, 2;
+    sql($database, "UPDATE crmapi.message SET status = 'failed' WHERE id ="
+        . " '$done->{id}'");
+    my $lines = JSON::PP->new->encode([map { { workspace_id => $w->id,
+        message_id => $_->[0]{id}, state => $_->[1],
+        at => "2027-01-31T00:00:00Z" } } [$done, "sent"], [$waits, "unknown"],
+        [$waits, "sent"]]);
+    is(sql($database, "SELECT crmapi.past_add('$lines')"), 1, "one answer");
+    is(join("|", map { "@$_" } sql($database, "SELECT message_id, state FROM"
+        . " crmapi.past_answer WHERE workspace_id = '" . $w->id . "'")),
+        "$waits->{id} sent", "what was said last of it");
+    sql($database, "DELETE FROM crmapi.past_answer");
+    $worker->once;
 };
 
 subtest "what was sent before the database was restored" => sub {
