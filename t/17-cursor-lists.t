@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 17-cursor-lists.t: a page by cursor of a list over the workspace reads the same
 # number of rows anywhere in it, with each filter and order (contract 13.3, 20.1).
-# $CRM_LISTS is the number of rows; with a million the times are compared, too.
+# $CRM_LISTS is the number of rows; with it the times are printed, too.
 # plain build only
 use strict;
 use warnings;
