@@ -424,6 +424,8 @@ START_TEST(multipart_bodies)
     reads("Multipart/Form-Data;boundary=x-y", PART("a", "1") "--x-y--",
           "a=1");
     reads(MULTIPART, "--x-y--", "");
+    reads(MULTIPART, "x\r\n--x-y--", "");
+    reads(MULTIPART, "x\r\n" PART("a", "1") "--x-y--", "a=1");
     reads(MULTIPART, "--x-y\r\nContent-Type: text/plain\r\n"
           "content-disposition:form-data; foo=\"; name=\\\"; name=\"a\"\r\n"
           "\r\n1\r\n--x-y--", "a=1");
@@ -442,7 +444,7 @@ START_TEST(multipart_that_is_hostile)
     static const char binary[] = "--x-y\r\nContent-Disposition: form-data; "
         "name=\"f\"; filename=\"a\"\r\n\r\n\0\xff\r\n--x-y--";
     static const char *const bad[] = {
-        "", "--x-y", "--x-y\r\n", "--x-z--", "x\r\n--x-y--",
+        "", "--x-y", "--x-y\r\n", "--x-z--", "x--x-y--", "x\r\n--x-z--",
         PART("a", "1"), PART("a", "1") "--x-y", PART("a", "1") "--x-yz",
         "--x-y\r\n\r\n\r\n--x-y--", "--x-y\r\nA: b\r\n\r\n1\r\n--x-y--",
         "--x-y\r\nContent-Disposition: form-data; name=\"a\r\n\r\n1\r\n"
