@@ -194,6 +194,11 @@ const char *crm_text_fold(const char *s, apr_pool_t *result_pool)
     return folded;
 }
 
+apr_size_t crm_text_mark(const char *s, apr_size_t len)
+{
+    return len >= 3 && !memcmp(s, "\xef\xbb\xbf", 3) ? 3 : 0;
+}
+
 void crm_text_trim(const char **s_p, apr_size_t *len_p)
 {
     while (*len_p && apr_isspace((*s_p)[0])) {

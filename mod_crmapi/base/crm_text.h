@@ -34,6 +34,10 @@ const char *crm_text_normalize(const char *s, int kc, apr_pool_t *result_pool);
  * (contract 7.8). */
 const char *crm_text_fold(const char *s, apr_pool_t *result_pool);
 
+/* Return the length of the byte order mark of UTF-8 that the LEN bytes at S begin
+ * with: 3, or 0. */
+apr_size_t crm_text_mark(const char *s, apr_size_t len);
+
 /* Remove ASCII white space from both ends of *S_P, *LEN_P. */
 void crm_text_trim(const char **s_p, apr_size_t *len_p);
 

@@ -136,7 +136,7 @@ static crm_error_t *read_file(const char **text_p, apr_size_t *len_p,
     if (fd != STDIN_FILENO) {
         close(fd);
     }
-    bom = buf.len >= 3 && !memcmp(buf.data, "\xef\xbb\xbf", 3) ? 3 : 0;
+    bom = crm_text_mark(buf.data, buf.len);
     *len_p = buf.len - bom;
     crm_buf_putc(&buf, '\0');
     *text_p = buf.data + bom;

@@ -14,6 +14,7 @@
 #include "crm_resources.h"
 #include "crm_schema.h"
 #include "crm_sql.h"
+#include "crm_text.h"
 #include "crmapictl_address.h"
 #include "crmapictl_field.h"
 #include "crmapictl_settle.h"
@@ -268,9 +269,11 @@ static stage_t *find_stage(import_t *import, const char *name)
 static crm_error_t *skip_mark(import_t *import, const char **text_p,
                               apr_size_t *len_p)
 {
-    if (*len_p >= 3 && !memcmp(*text_p, "\xef\xbb\xbf", 3)) {
-        *text_p += 3;
-        *len_p -= 3;
+    apr_size_t mark = crm_text_mark(*text_p, *len_p);
+
+    if (mark) {
+        *text_p += mark;
+        *len_p -= mark;
     }
     else if (*len_p >= 2 && (!memcmp(*text_p, "\xff\xfe", 2)
                              || !memcmp(*text_p, "\xfe\xff", 2))) {

@@ -250,8 +250,8 @@ static crm_error_t *bad_line(ctl_t *ctl, const ctl_lines_t *lines)
 static crm_error_t *add_line(ctl_t *ctl, const ctl_lines_t *lines)
 {
     const crm_buf_t *line = &lines->line;
-    apr_size_t mark = lines->number == 1 && line->len >= 3
-                      && !memcmp(line->data, "\xef\xbb\xbf", 3) ? 3 : 0;
+    apr_size_t mark = lines->number == 1
+                      ? crm_text_mark(line->data, line->len) : 0;
     const char *text = apr_pstrmemdup(ctl->pool, line->data + mark,
                                       line->len - mark);
     crm_error_t *error;

@@ -288,9 +288,7 @@ static const char *clean(crm_buf_t *buf)
 {
     char *out = buf->data, *in = buf->data, *end = buf->data + buf->len;
 
-    if (buf->len >= 3 && !memcmp(in, "\xef\xbb\xbf", 3)) {
-        in += 3;
-    }
+    in += crm_text_mark(in, buf->len);
     for (; in < end; in++) {
         unsigned char c = (unsigned char)*in;
 

@@ -11,6 +11,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_text.h"
 
 /* Maximum lines of a header that are looked at, headers that blank lines split,
  * and headers with several Content-Types. */
@@ -126,11 +127,8 @@ static const char *skip_from(const repair_t *repair, const char *line)
 static void skip_lead(repair_t *repair)
 {
     const char *line = repair->bytes;
-    apr_size_t len = (apr_size_t)(repair->end - line);
 
-    if (len >= 3 && !memcmp(line, "\xef\xbb\xbf", 3)) {
-        line += 3;
-    }
+    line += crm_text_mark(line, (apr_size_t)(repair->end - line));
     while (line < repair->end
            && is_blank(line, next_line(repair, line), 1)) {
         line = next_line(repair, line);
