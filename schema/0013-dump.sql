@@ -5,12 +5,14 @@
 -- crmapictl writes the rows of a dump with the triggers of their tables in
 -- force: they compute columns and count, as for any other row. A setting that
 -- all triggers ask would cost each write something, and to disable them takes
--- locks that stop all writers. Three things make it right:
+-- locks that stop all writers. Four things make it right:
 --
 -- - The order of dump_table(): a workspace gets its event_feed last, and while it
 --   has none, no trigger writes an event or a delivery.
 -- - What triggers make is not in the dump (counter, computed columns), or is
 --   deleted before the dump's rows come (link_key, event_feed).
+-- - contact_created() does nothing for the workspace in the setting
+--   crmapi.restored_workspace: contacts_restored() does it for all contacts at once.
 -- - enrollment_begin() and enrollment_transition() let rows of a dump pass. They ask
 --   is_restored() only for rows that they would refuse.
 --
@@ -260,12 +262,14 @@ DECLARE
     event bigint := (
         SELECT max(('x' || left(replace(v.id::text, '-', ''), 12)
             || substr(v.id::text, 16, 3))::bit(60)::bigint)
-        FROM (SELECT e.id FROM crmapi.event e
-              WHERE e.workspace_id = restore_numbers.workspace
+        FROM ((SELECT e.id FROM crmapi.event e
+               WHERE e.workspace_id = restore_numbers.workspace
+                 AND substr(e.id::text, 15, 1) = '8'
+               ORDER BY e.id DESC LIMIT 1)
               UNION ALL
               SELECT f.since FROM crmapi.event_feed f
-              WHERE f.workspace_id = restore_numbers.workspace) v
-        WHERE substr(v.id::text, 15, 1) = '8');
+              WHERE f.workspace_id = restore_numbers.workspace
+                AND substr(f.since::text, 15, 1) = '8') v);
 BEGIN
     IF greatest(job, event) > 1099511627776 THEN
         RAISE EXCEPTION 'a job or an event has a number above 2^40'
@@ -273,6 +277,22 @@ BEGIN
     END IF;
     PERFORM crmapi.sequence_raise('crmapi.job_id_seq', job),
         crmapi.sequence_raise('crmapi.event_number', event);
+END
+$$;
+
+-- Add the contacts of WORKSPACE, which was restored, to contact_change and
+-- contact_member. contact_created() does that for each new contact; all at once take a
+-- fifth of the time. For the owner.
+CREATE FUNCTION crmapi.contacts_restored(workspace uuid) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO crmapi.contact_change (workspace_id, updated_at, id)
+    SELECT c.workspace_id, c.updated_at, c.id FROM crmapi.contact c
+    WHERE c.workspace_id = contacts_restored.workspace;
+    INSERT INTO crmapi.contact_member (workspace_id, id, keys)
+    SELECT c.workspace_id, c.id, crmapi.field_keys(c.workspace_id, c.custom_fields)
+    FROM crmapi.contact c
+    WHERE c.workspace_id = contacts_restored.workspace AND c.custom_fields <> '{}';
 END
 $$;
 
