@@ -8,7 +8,7 @@
 #include "apr_strings.h"
 
 #include "crmapid_actor.h"
-#include "crmapid_check.h"
+#include "crmapid_conn.h"
 #include "crmapid_heartbeat.h"
 #include "crmapid_poller.h"
 #include "crmapid_pool.h"
@@ -221,7 +221,7 @@ crm_error_t *crmd_daemon_once(const crmd_config_t *config, const char *moment,
     crm_error_t *error;
 
     own->lease = ONCE_LEASE;
-    CRM_ERR(crmd_check_conn(&actor->conn, own, actor->timeout,
+    CRM_ERR(crmd_conn_first(&actor->conn, own, actor->timeout,
                             actor->conn_pool, actor->pool));
     error = crmd_heartbeat(actor);
     for (int lane = 0; lane < CRMD_LANES && !error; lane++) {

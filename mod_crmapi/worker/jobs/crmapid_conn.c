@@ -2,6 +2,9 @@
 /* crmapid_conn.c: connections of the worker's threads */
 #include "crmapid_conn.h"
 
+#include "apr_strings.h"
+
+#include "crm_hosts.h"
 #include "crm_schema.h"
 #include "crmapid_mark.h"
 #include "crmapid_stats.h"
@@ -66,9 +69,30 @@ crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
     return open_conn(conn_p, config, timeout, 0, conn_pool, scratch_pool);
 }
 
+/* Add to ERROR, about CONFIG's database, which one that is and who could not use
+ * it. */
+static void name_database(crm_error_t *error, const crmd_config_t *config,
+                          apr_pool_t *pool)
+{
+    PQconninfoOption *options = PQconndefaults();
+    const char *label = crm_hosts_label(config->database, crm_hosts_value(
+                                            options, "user"), pool);
+
+    PQconninfoFree(options);
+    if (error->log && *label) {
+        error->log = apr_pstrcat(pool, error->log, " (", label, ")", NULL);
+    }
+}
+
 crm_error_t *crmd_conn_first(crm_conn_t **conn_p, const crmd_config_t *config,
                              apr_interval_time_t timeout, apr_pool_t *conn_pool,
                              apr_pool_t *scratch_pool)
 {
-    return open_conn(conn_p, config, timeout, 1, conn_pool, scratch_pool);
+    crm_error_t *error = open_conn(conn_p, config, timeout, 1, conn_pool,
+                                   scratch_pool);
+
+    if (error) {
+        name_database(error, config, scratch_pool);
+    }
+    return error;
 }

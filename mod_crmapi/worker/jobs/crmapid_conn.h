@@ -16,7 +16,8 @@ crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
                             apr_pool_t *scratch_pool);
 
 /* The same for the first connection of a process, which begins with a look at
- * the schema. Errors also: CRM_E_CONFLICT, the schema is another version's. */
+ * the schema. Errors name the database: those of crmd_conn_open(), and
+ * CRM_E_CONFLICT if the schema is another version's. */
 crm_error_t *crmd_conn_first(crm_conn_t **conn_p, const crmd_config_t *config,
                              apr_interval_time_t timeout, apr_pool_t *conn_pool,
                              apr_pool_t *scratch_pool);
