@@ -425,6 +425,14 @@ subtest "internal submissions" => sub {
     is_deeply([map { "$_->{custom_field_responses}{a} $_->{is_internal}" }
         submissions($w, $form, include_internal => "true")], ["2 0", "1 1"],
         "is internal, and no field of anybody's makes one so");
+    for my $word (qw(1 TRUE)) {
+        page_is(send_form($form, { query => "internal=$word" }, a => "3"), 401,
+            qr/token is missing or invalid/, "7.3 $word is true, too");
+    }
+    for my $word ("yes", "") {
+        page_is(send_form($form, { query => "internal=$word" }, a => "3"), 422,
+            qr/internal/, "nor is there one with internal=$word");
+    }
     is(scalar(my @shown = submissions($w, $form)), 1, "hidden by default");
     unlike($httpd->log_text . $httpd->access_log, qr/svc_in_/,
         "3.4 no token in a log");

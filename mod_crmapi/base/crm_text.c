@@ -276,8 +276,7 @@ static int has_blank(const char *s, apr_size_t len)
     return 0;
 }
 
-/* Return whether the LEN bytes at S have an ASCII control character. */
-static int has_control(const char *s, apr_size_t len)
+int crm_text_has_control(const char *s, apr_size_t len)
 {
     for (apr_size_t i = 0; i < len; i++) {
         if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f) {
@@ -316,5 +315,6 @@ const char *crm_text_phone(const char *s, apr_size_t len)
     if (crm_text_length(s, len) > PHONE_MAX) {
         return "must have at most 64 characters";
     }
-    return !digits || has_control(s, len) ? "must be a phone number" : NULL;
+    return !digits || crm_text_has_control(s, len) ? "must be a phone number"
+           : NULL;
 }

@@ -38,6 +38,9 @@ const char *crm_text_fold(const char *s, apr_pool_t *result_pool);
  * with: 3, or 0. */
 apr_size_t crm_text_mark(const char *s, apr_size_t len);
 
+/* Return whether the LEN bytes at S have an ASCII control character. */
+int crm_text_has_control(const char *s, apr_size_t len);
+
 /* Remove ASCII white space from both ends of *S_P, *LEN_P. */
 void crm_text_trim(const char **s_p, apr_size_t *len_p);
 

@@ -14,6 +14,7 @@
 #include "crm_key.h"
 #include "crm_look_up.h"
 #include "crm_query.h"
+#include "crm_type.h"
 #include "crm_uuid.h"
 #include "intake_form_body.h"
 #include "intake_form_check.h"
@@ -100,15 +101,24 @@ static crm_error_t *check_origin(const crm_webform_t *form,
                             "this site", call->pool);
 }
 
-/* Return whether the query of CALL says internal=true. */
-static int is_internal(const crm_call_t *call)
+/* Set *INTERNAL_P to whether the query of CALL has "internal", a boolean as
+ * contract 7.3 has it, that is true. */
+static crm_error_t *read_internal(int *internal_p, const crm_call_t *call)
 {
+    const char *bind = "f", *rule = NULL, *value;
+    crm_error_t *error = NULL;
     apr_array_header_t *params;
-    const char *value;
 
     crm_query_parse(&params, call->request->query, call->pool);
     value = crm_form_get(params, "internal");
-    return value && !strcmp(value, "true");
+    if (value) {
+        rule = crm_type_boolean.parse_query(&bind, NULL, value, call->pool);
+    }
+    if (rule) {
+        crm_error_detail(&error, "internal", rule, call->pool);
+    }
+    *internal_p = *bind == 't';
+    return error;
 }
 
 /* Fail unless CALL has an intake token of FORM's workspace. The request is
@@ -208,10 +218,11 @@ static int has_honeypot_value(const crm_webform_t *form,
 static crm_error_t *submit(crm_call_t *call, const crm_webform_t *form,
                            const apr_array_header_t *answers)
 {
-    int internal = is_internal(call);
     crm_webform_taken_t taken;
+    int internal;
 
     CRM_ERR(check_origin(form, call));
+    CRM_ERR(read_internal(&internal, call));
     if (internal) {
         CRM_ERR(check_token(form, call));
     }

@@ -8,6 +8,7 @@
 
 #include "crm_array.h"
 #include "crm_near.h"
+#include "crm_text.h"
 
 /* The columns' maximum lengths in characters. The configuration may set lower
  * ones. */
@@ -128,6 +129,20 @@ static apr_size_t length_of(json_object *config, const char *name,
                                                      : default_length;
 }
 
+const char *crm_webform_option_value(json_object *one, apr_pool_t *result_pool)
+{
+    const char *value = text_of(json_object_is_type(one, json_type_object)
+                                ? member(one, "value") : one, result_pool);
+    apr_size_t len;
+
+    if (!value) {
+        return NULL;
+    }
+    len = strlen(value);
+    crm_text_trim(&value, &len);
+    return len ? apr_pstrmemdup(result_pool, value, len) : NULL;
+}
+
 /* Return the options in LIST: strings, or objects {value, label}. */
 static const apr_array_header_t *options_of(json_object *list,
                                             apr_pool_t *pool)
@@ -139,9 +154,7 @@ static const apr_array_header_t *options_of(json_object *list,
 
     for (size_t i = 0; i < count; i++) {
         json_object *one = json_object_array_get_idx(list, i);
-        int is_object = json_object_is_type(one, json_type_object);
-        const char *value = text_of(is_object ? member(one, "value") : one,
-                                    pool);
+        const char *value = crm_webform_option_value(one, pool);
         const char *label = text_of(member(one, "label"), pool);
 
         if (value) {

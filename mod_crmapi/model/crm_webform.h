@@ -82,6 +82,11 @@ const crm_webform_kind_t *crm_webform_standard(const char *name);
  * NULL. */
 const char *crm_webform_near(const char *name);
 
+/* Return the value of ONE, an option (any JSON, or NULL), as answers are: without
+ * white space around it, in RESULT_POOL. NULL if it has none. */
+const char *crm_webform_option_value(json_object *one,
+                                     apr_pool_t *result_pool);
+
 /* Return whether browsers may be redirected to URL. */
 int crm_webform_url_ok(const char *url);
 

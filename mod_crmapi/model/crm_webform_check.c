@@ -8,6 +8,7 @@
 #include "apr_tables.h"
 
 #include "crm_array.h"
+#include "crm_bare.h"
 #include "crm_json.h"
 #include "crm_near.h"
 #include "crm_number.h"
@@ -113,37 +114,42 @@ static const char *check_limit(checker_t *checker, json_object *value)
     return is_limit(value, checker->pool) ? NULL : "must be a number";
 }
 
-/* Return the value of the option ONE, NULL if it has none. */
-static const char *option_value(json_object *one)
+/* Return the value of the option ONE, NULL if it has none that an answer can
+ * have. */
+static const char *option_value(checker_t *checker, json_object *one)
 {
     json_object *value = json_object_is_type(one, json_type_object)
                          ? json_object_object_get(one, "value") : one;
+    const char *text = is_text(value, TEXT_MAX_CHARS) || is_number(value)
+                       ? crm_webform_option_value(one, checker->pool) : NULL;
 
-    return is_text(value, TEXT_MAX_CHARS) || is_number(value)
-           ? json_object_get_string(value) : NULL;
+    return text && crm_text_shows(text) ? text : NULL;
 }
 
 /* Check the option ONE. Its value is not among the COUNT of VALUES. */
 static const char *check_option(checker_t *checker, json_object *one,
                                 const char *const *values, size_t count)
 {
-    json_object *label = json_object_is_type(one, json_type_object)
-                         ? json_object_object_get(one, "label") : NULL;
-    const char *value = option_value(one);
+    int is_object = json_object_is_type(one, json_type_object);
+    json_object *label = is_object ? json_object_object_get(one, "label") : NULL;
+    const char *place = checker->where;
+    const char *value = option_value(checker, one);
 
-    if (!value && !json_object_is_type(one, json_type_object)) {
-        return "must be a text, or an object with value and label";
+    if (is_object) {
+        checker->where = crm_pointer_member(place, "value", checker->pool);
     }
     if (!value) {
-        checker->where = crm_pointer_member(checker->where, "value",
-                                            checker->pool);
-        return "must be a text of 1 to 1,000 characters, or a number";
+        return is_object ? "must be a text of 1 to 1,000 characters, or a number"
+               : "must be a text, or an object with value and label";
+    }
+    if (crm_text_has_control(value, strlen(value))) {
+        return "must be one line without control characters";
     }
     if (label && !is_text(label, TEXT_MAX_CHARS)) {
-        checker->where = crm_pointer_member(checker->where, "label",
-                                            checker->pool);
+        checker->where = crm_pointer_member(place, "label", checker->pool);
         return "must be a text of 1 to 1,000 characters";
     }
+    checker->where = place;
     for (size_t i = 0; i < count; i++) {
         if (!strcmp(values[i], value)) {
             return "is there twice";
@@ -172,7 +178,7 @@ static const char *check_options(checker_t *checker, json_object *list)
         if (rule) {
             return rule;
         }
-        values[i] = option_value(one);
+        values[i] = option_value(checker, one);
     }
     return NULL;
 }
@@ -249,6 +255,38 @@ static int is_above(checker_t *checker, const char *low, const char *high,
            && crm_number_compare(from, to) > 0;
 }
 
+/* Return the member NAME of the checked field, a length, or DEFAULT_LENGTH. */
+static apr_size_t length_of(const checker_t *checker, const char *name,
+                            apr_size_t default_length)
+{
+    json_object *value = json_object_object_get(checker->config, name);
+
+    return value ? (apr_size_t)json_object_get_int64(value) : default_length;
+}
+
+/* Check that each option of the field at PLACE may be as long as it is. */
+static const char *check_option_lengths(checker_t *checker, const char *place)
+{
+    json_object *list = json_object_object_get(checker->config, "options");
+    apr_size_t min = length_of(checker, "min_length", 0);
+    apr_size_t max = length_of(checker, "max_length", checker->kind->max);
+    size_t count = list ? json_object_array_length(list) : 0;
+
+    place = crm_pointer_member(place, "options", checker->pool);
+    for (size_t i = 0; i < count; i++) {
+        json_object *one = json_object_array_get_idx(list, i);
+        const char *value = option_value(checker, one);
+        apr_size_t length = crm_text_length(value, strlen(value));
+
+        if (length < min || length > max) {
+            checker->where = crm_pointer_item(place, (int)i, checker->pool);
+            return length < min ? "is shorter than min_length"
+                   : "is longer than max_length";
+        }
+    }
+    return NULL;
+}
+
 /* Check what the members of the field at PLACE say together. */
 static const char *check_together(checker_t *checker, const char *place)
 {
@@ -263,12 +301,14 @@ static const char *check_together(checker_t *checker, const char *place)
         checker->where = crm_pointer_member(place, "min", checker->pool);
         return "must not be above max";
     }
-    if ((type == CRM_WEBFORM_SELECT || type == CRM_WEBFORM_MULTISELECT)
-        && !json_object_object_get(checker->config, "options")) {
+    if (type != CRM_WEBFORM_SELECT && type != CRM_WEBFORM_MULTISELECT) {
+        return NULL;
+    }
+    if (!json_object_object_get(checker->config, "options")) {
         checker->where = crm_pointer_member(place, "options", checker->pool);
         return "is required";
     }
-    return NULL;
+    return check_option_lengths(checker, place);
 }
 
 /* Check CONFIG, the field at CHECKER's place. FIXED: its type, if it has no

@@ -301,11 +301,16 @@ START_TEST(selects)
     static const char many[] =
         "{\"type\":\"multiselect\",\"options\":[\"a\",\"b\",{\"value\":\"c\","
         "\"label\":\"Cee\"}]}";
+    static const char blanks[] =
+        "{\"type\":\"select\",\"options\":[\" a \",{\"value\":\"b\\t\"}]}";
 
     takes(one, "f=b", "{\"f\":\"b\"}");
     refuses(one, "f=A", "must be one of the options");
     refuses(one, "f=a&f=b", "must be one answer");
     refuses("{\"type\":\"select\"}", "f=a", "must be one of the options");
+    takes(blanks, "f=+a+", "{\"f\":\"a\"}");
+    takes(blanks, "f=a", "{\"f\":\"a\"}");
+    takes(blanks, "f=b", "{\"f\":\"b\"}");
     takes(many, "f=c", "{\"f\":[\"c\"]}");
     takes(many, "f=c&f=a&f=c&f=", "{\"f\":[\"c\",\"a\"]}");
     refuses(many, "f=c&f=x", "must be one of the options");
