@@ -54,6 +54,14 @@ sub conversation {
     return ($w->import_objects([{ object => "conversation", type => 1,
         @named }]))[0];
 }
+sub activity {
+    return $c->post("/api/v1/activities", { activity_type => "note",
+        contact_id => contact() })->data->{id};
+}
+sub suppression {
+    return $c->post("/api/v1/suppressions", { email => "s" . ++$made
+        . '@x.example' })->data->{id};
+}
 # An enrollment with STATUS.
 sub enrollment {
     my ($status) = @_;
@@ -111,6 +119,20 @@ my @KINDS = (
         . card()) },
     "DELETE /conversations" => sub { ("DELETE", "/conversations/"
         . conversation()) },
+    "POST /companies/upsert" => sub { ("POST", "/companies/upsert", { @named,
+        companies => [{ name => "U", external_id => "u" . ++$made },
+            { domain => "none.example" }] }) },
+    "POST /merge" => sub { ("POST", "/contacts/" . contact() . "/merge",
+        { from => contact(last_name => "L") }) },
+    "POST /suppressions" => sub { ("POST", "/suppressions",
+        { email => "S" . ++$made . '@x.example', reason => "\"\\\n\x{e9}" }) },
+    "POST /suppressions of a known one" => sub { suppression();
+        ("POST", "/suppressions", { email => "s$made\@X.example" }) },
+    "DELETE /suppressions" => sub { ("DELETE", "/suppressions/"
+        . suppression()) },
+    "PATCH /activities" => sub { ("PATCH", "/activities/" . activity(),
+        { completed_at => "2026-01-01", metadata => { a => 1.5 } }) },
+    "DELETE /activities" => sub { ("DELETE", "/activities/" . activity()) },
 );
 
 # How many rows there are of what POSTs make, and their xmin: what any write
@@ -120,7 +142,7 @@ sub state {
         map { "SELECT '$_', count(*), coalesce(max(xmin::text::bigint), 0)
             FROM crmapi.$_ WHERE workspace_id = '" . $w->id . "'" }
         qw(contact company pipeline_card activity conversation message sequence
-            enrollment job));
+            enrollment suppression job));
 }
 
 sub send_again {
@@ -583,7 +605,10 @@ subtest "one round trip (upsert, start: two)" => sub {
     $client->get("/api/v1/agents");
     my %two = map { $_ => 2 } "POST /contacts/upsert",
         "POST /contacts/upsert of nothing", "POST /sequences/start",
-        "POST /approve", "POST /stop";
+        "POST /approve", "POST /stop", "POST /companies/upsert", "POST /merge";
+    # the status of the answer is known only from its row
+    my %four = map { $_ => 4 } "POST /suppressions",
+        "POST /suppressions of a known one";
     for (my $i = 0; $i < @KINDS; $i += 2) {
         my ($name, $request) = @KINDS[$i, $i + 1];
         my @requests = map { [$request->()] } 1, 2;
@@ -601,8 +626,10 @@ subtest "one round trip (upsert, start: two)" => sub {
             "$name without a key") or diag($proxy->trips);
         is(join("\n", grep { /crmapi\W+idempoten/ } @texts), "",
             "whose statements know of none");
-        cmp_ok(scalar @texts, ">", 0, "and are recorded");
+        cmp_ok(scalar @texts, ">", 0, "and are recorded")
+            if $name !~ /known/;        # that statement is prepared already
         my ($with, @more) = $send->($requests[1], key("trip$i"));
+        $trips = $four{$name} // $trips;
         is($with, $trips, "$name with a key");
         ok(scalar(grep { /crmapi\W+idempoten/ } @more), "whose statements do")
             if $i == 0;

@@ -89,7 +89,7 @@ static crm_error_t *add_once(int *added_p, crm_call_t *call, crm_sql_t *add)
     }
     if (*added_p) {
         answer(call, result);
-        CRM_ERR(crm_idempotency_keep_response(&keep, call));
+        crm_idempotency_keep_fields(&keep, call, result);
         CRM_ERR(crm_call_query(&result, call, &keep));
     }
     return crm_call_run(&result, call, "COMMIT", 0, NULL);

@@ -288,6 +288,12 @@ static int row_columns(const crm_shape_t *shape)
     return shape->count + (shape->updated_at == shape->count);
 }
 
+/* Return the name of column I of SHAPE's row_columns. */
+static const char *column_name(const crm_shape_t *shape, int i)
+{
+    return i < shape->count ? shape->fields[i]->name : "updated_at";
+}
+
 /* Add the object of the columns c1, c2 ... of the row w, which are SHAPE's
  * row_columns. */
 static void add_object(crm_sql_t *sql, const crm_shape_t *shape,
@@ -298,9 +304,7 @@ static void add_object(crm_sql_t *sql, const crm_shape_t *shape,
                                                sizeof(const char *));
 
     for (int i = 0; i < count; i++) {
-        APR_ARRAY_PUSH(names, const char *) = i < shape->count
-                                              ? shape->fields[i]->name
-                                              : "updated_at";
+        APR_ARRAY_PUSH(names, const char *) = column_name(shape, i);
     }
     crm_sql_template(sql, "json_object(?, ARRAY[", crm_sql_array(names, pool),
                      "text[]");
@@ -336,23 +340,58 @@ void crm_idempotency_keep_row(crm_sql_t *sql, crm_call_t *call, int status,
     crm_sql_add(sql, " FROM w" ON_CONFLICT ") SELECT * FROM w");
 }
 
-crm_error_t *crm_idempotency_keep_response(crm_sql_t *sql, crm_call_t *call)
+/* Make the statement that stores CALL's response, whose COLUMN, of type CAST,
+ * gets BIND. */
+static void make_insert(crm_sql_t *sql, crm_call_t *call, const char *column,
+                        const char *bind, const char *cast)
 {
     const crm_response_t *response = call->response;
 
-    if (response->body.len > CRM_IDEMPOTENCY_MAX) {
-        return header_error("cannot be used: the answer would have more than"
-                            " 8 MiB", call->pool);
-    }
     crm_rest_sql(sql, call);
     add_insert(sql, call, response->status,
-               apr_table_get(response->headers, "Location"), "body");
-    crm_sql_bind(sql, response->body.len
-                 ? apr_pstrmemdup(call->pool, response->body.data,
-                                  response->body.len) : NULL, "text");
+               apr_table_get(response->headers, "Location"), column);
+    crm_sql_bind(sql, bind, cast);
     crm_sql_add(sql, " WHERE ");
     crm_rest_permit(sql, call, CRM_PERMIT);
     crm_sql_add(sql, ON_CONFLICT);
+}
+
+void crm_idempotency_keep_fields(crm_sql_t *sql, crm_call_t *call,
+                                 const PGresult *result)
+{
+    const crm_shape_t *shape = crm_rest_shape(call);
+    crm_buf_t fields;
+
+    crm_buf_init(&fields, 512, call->pool);
+    for (int i = 0; i < row_columns(shape); i++) {
+        const char *name = column_name(shape, i);
+        const char *value = crm_db_value(result, 0, i);
+
+        crm_buf_putc(&fields, i ? ',' : '{');
+        crm_buf_json_string(&fields, name, strlen(name));
+        crm_buf_putc(&fields, ':');
+        if (value) {
+            crm_buf_json_string(&fields, value, strlen(value));
+        }
+        else {
+            crm_buf_puts(&fields, "null");
+        }
+    }
+    crm_buf_add(&fields, "}", 2);
+    make_insert(sql, call, "fields", fields.data, "json");
+}
+
+crm_error_t *crm_idempotency_keep_response(crm_sql_t *sql, crm_call_t *call)
+{
+    const crm_buf_t *body = &call->response->body;
+
+    if (body->len > CRM_IDEMPOTENCY_MAX) {
+        return header_error("cannot be used: the answer would have more than"
+                            " 8 MiB", call->pool);
+    }
+    make_insert(sql, call, "body", body->len
+                ? apr_pstrmemdup(call->pool, body->data, body->len) : NULL,
+                "text");
     return NULL;
 }
 
