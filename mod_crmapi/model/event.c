@@ -163,12 +163,28 @@ static const char *types_parse_query(const char **bind_p,
     return types->nelts ? NULL : "must not be empty";
 }
 
+/* Add an expression for one type to BUF, in a JSON string. */
+static void add_type_pattern(crm_buf_t *buf)
+{
+    for (const crm_event_type_t *type = crm_event_types; type->type; type++) {
+        int resource = (int)strcspn(type->type, ".");
+
+        crm_buf_printf(buf, "%s%.*s[.]%s", type == crm_event_types ? "(?:" : "|",
+                       resource, type->type, type->type + resource + 1);
+    }
+    crm_buf_putc(buf, ')');
+}
+
 static void types_schema(crm_buf_t *buf, const crm_field_t *field,
                          crm_side_t side)
 {
     (void)field;
     (void)side;
-    crm_buf_puts(buf, "\"type\":\"string\"");
+    crm_buf_puts(buf, "\"type\":\"string\",\"pattern\":\"^");
+    add_type_pattern(buf);
+    crm_buf_puts(buf, "(?:,");
+    add_type_pattern(buf);
+    crm_buf_puts(buf, ")*$\"");
 }
 
 static const crm_type_t type_types = {
