@@ -950,6 +950,7 @@ AS $$
 DECLARE
     had crmapi.webhook_delivery;
     again boolean;
+    ends boolean;
     due timestamptz := date_trunc('milliseconds',
         coalesce(moment, statement_timestamp()) + after);
 BEGIN
@@ -968,6 +969,8 @@ BEGIN
     -- if it was cancelled or redriven meanwhile, there is no retry
     again := outcome = 'retry' AND had.status = 'pending'
         AND had.job_id = job;
+    ends := NOT again AND had.job_id = job
+        AND (had.status = 'pending' OR outcome = 'delivered');
     IF had.id IS NOT NULL THEN
         INSERT INTO crmapi.webhook_attempt (workspace_id, delivery_id, number,
             started_at, duration_ms, status, error, answer)
@@ -975,18 +978,16 @@ BEGIN
             date_trunc('milliseconds', webhook_attempted.started_at),
             webhook_attempted.duration_ms, webhook_attempted.http_status,
             left(webhook_attempted.error, 1000), webhook_attempted.answer);
-        UPDATE crmapi.webhook_delivery d SET attempts = d.attempts + 1
-        WHERE d.workspace_id = had.workspace_id AND d.id = had.id;
-    END IF;
-    IF again THEN
-        UPDATE crmapi.webhook_delivery d SET next_at = due
-        WHERE d.workspace_id = had.workspace_id AND d.id = had.id;
-    ELSIF had.job_id = job
-        AND (had.status = 'pending' OR outcome = 'delivered') THEN
-        UPDATE crmapi.webhook_delivery d
-        SET status = CASE outcome WHEN 'delivered' THEN 'delivered'
+        -- once: a second change of the row would look for its endpoint, and
+        -- wait for who removes that and waits for the row
+        UPDATE crmapi.webhook_delivery d SET attempts = d.attempts + 1,
+            status = CASE WHEN NOT ends THEN d.status
+                     WHEN outcome = 'delivered' THEN 'delivered'
                      ELSE 'failed' END,
-            next_at = NULL, finished_at = crmapi.now_ms()
+            next_at = CASE WHEN again THEN due
+                      WHEN NOT ends THEN d.next_at END,
+            finished_at = CASE WHEN ends THEN crmapi.now_ms()
+                          ELSE d.finished_at END
         WHERE d.workspace_id = had.workspace_id AND d.id = had.id;
     END IF;
     PERFORM crmapi.job_end(workspace, job, owner, attempt,

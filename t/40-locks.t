@@ -685,6 +685,19 @@ subtest "two functions with one enrollment" => sub {
     }
 };
 
+subtest "an attempt does not wait for its endpoint, which may be going" => sub {
+    for my $outcome (qw(delivered retry failed)) {
+        my $s = space("generating");
+        $holder->run($s->{of}->("BEGIN; SELECT FROM crmapi.webhook_endpoint"
+            . " WHERE workspace_id = 'W' FOR UPDATE"));
+        ok(!waits($s, "SELECT crmapi.webhook_attempted($CALL_LEASE, '$ID', now(),"
+            . " 1, 500, 'e', 'a', '$outcome', '1 min', NULL)"), $outcome);
+        $holder->run("ROLLBACK");
+        like($caller->result, qr/^00000$/m, "and is recorded");
+        forget($s);
+    }
+};
+
 subtest "a lease that is lost, to another thread of the same daemon, too" => sub {
     my @leased = map { $_->[0] } sql($db, "SELECT proname FROM pg_proc WHERE
         pronamespace = 'crmapi'::regnamespace
