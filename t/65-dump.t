@@ -505,6 +505,17 @@ subtest "a dump in a file" => sub {
         $small->id, "--output", "$scratch/none/x");
     is($code, 1, "a folder that is none");
     like($err, qr/cannot write \S+none\/x/, "is named");
+    POSIX::mkfifo("$scratch/fifo", 0600);
+    symlink "/dev/null", "$scratch/link";
+    mkdir "$scratch/folder";
+    for my $other ("$scratch/fifo", "$scratch/link", "$scratch/folder") {
+        my @was = lstat $other;
+        ($code, $out, $err) = crmapictl($here, "workspace", "dump", $small->id,
+            "--output", $other);
+        is("$code $err", "1 crmapictl: cannot write $other: it is not a regular"
+            . " file\n", "what is no file is not replaced by one");
+        is((lstat $other)[1], $was[1], "but stays as it was");
+    }
     ($code, $out, $err) = crmapictl($here, "workspace", "dump", uuid(),
         "--output", $path);
     like($err, qr/there is no workspace/, "a workspace that is none");

@@ -366,6 +366,16 @@ static void give_up(int number)
     raise(number);
 }
 
+/* Return an error if PATH is there and is no file: it would be replaced by one, as
+ * would be a device. */
+static crm_error_t *check_path(ctl_t *ctl, const char *path)
+{
+    struct stat found;
+
+    return stat(path, &found) || S_ISREG(found.st_mode) ? NULL
+           : ctl_fault(ctl, "cannot write %s: it is not a regular file", path);
+}
+
 /* Write the workspace ID to PATH; if that fails, PATH stays as it was. The file
  * has secrets, so only its owner may read it. */
 static crm_error_t *dump_to_file(dump_t *dump, const char *id,
@@ -426,6 +436,9 @@ crm_error_t *ctl_workspace_dump(ctl_t *ctl)
         return ctl_misuse(ctl, "--api must be off: a dump opens no API");
     }
     CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
+    if (path) {
+        CRM_ERR(check_path(ctl, path));
+    }
     ctl->reads = !ctl->options[CTL_API];
     dump.digest = crm_digest_create(ctl->pool);
     error = path ? dump_to_file(&dump, id, path) : dump_all(&dump, id);
