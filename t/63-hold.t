@@ -514,7 +514,7 @@ subtest "what is not right is refused" => sub {
     ($code, $out, $err) = crmapictl($database, qw(workspace hold nobody));
     is("$code $err", "1 crmapictl: there is no workspace \"nobody\"\n",
         "no such workspace");
-    for my $reason ("", "x" x 1001, "\xff") {
+    for my $reason ("", "x" x 1001) {
         ($code, $out, $err) = crmapictl($database, "workspace", "hold", $w->id,
             "--reason=$reason");
         is($code, 1, "a bad reason");

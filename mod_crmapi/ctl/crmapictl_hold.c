@@ -6,14 +6,12 @@
 
 #include "apr_strings.h"
 
-#include "crm_text.h"
 #include "crmapictl_audit.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_person.h"
 #include "crmapictl_workspace.h"
 
-#define REASON_MAX 1000
 #define DEFAULT_REASON "held by an operator"
 
 /* Hold the workspace ID, or the database if it is NULL. Print since when, why,
@@ -24,15 +22,10 @@ static crm_error_t *hold(ctl_t *ctl, const char *id)
         {"held_at", 't'}, {"held_reason", 's'}, {"being_sent", 'n'},
         {NULL, 0}
     };
-    const char *reason = ctl->options[CTL_REASON];
-    const char *values[2] = {id, reason ? reason : DEFAULT_REASON};
+    const char *values[2] = {id, NULL};
     PGresult *result;
 
-    if (reason && (!*reason || !crm_text_valid_utf8(reason, strlen(reason))
-                   || crm_text_length(reason, strlen(reason)) > REASON_MAX)) {
-        return ctl_fault(ctl, "--reason must be UTF-8 and have 1 to 1,000"
-                         " characters");
-    }
+    CRM_ERR(ctl_reason(&values[1], ctl, DEFAULT_REASON));
     CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.hold($1::uuid, $2::text)",
                       2, values));
     values[1] = PQgetvalue(result, 0, 0);

@@ -9,8 +9,11 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
+#include "crm_text.h"
 #include "crm_time.h"
 #include "crm_uuid.h"
+
+#define REASON_MAX 1000
 
 /* Options of every command. */
 #define COMMON (CTL_BIT(CTL_DATABASE) | CTL_BIT(CTL_JSON) \
@@ -50,6 +53,10 @@ static ctl_option_t find_option(const char *name, size_t len)
 #define REPEATED (CTL_BIT(CTL_RECIPIENT) | CTL_BIT(CTL_AUTHSERV_ID) \
     | CTL_BIT(CTL_MOVE_TO) | CTL_BIT(CTL_SET) | CTL_BIT(CTL_SET_FILE))
 
+/* The options whose values the system reads, not the database. */
+#define BYTES (CTL_BIT(CTL_DATABASE) | CTL_BIT(CTL_SCHEMA) \
+    | CTL_BIT(CTL_PASSWORD_FILE))
+
 /* Set OPTION of CTL to VALUE, or append VALUE to the values given before. */
 static void set_option(ctl_t *ctl, ctl_option_t option, const char *value)
 {
@@ -82,6 +89,14 @@ static ctl_option_t option_of(ctl_option_t option, const char *group)
     return option;
 }
 
+/* Return an error unless TEXT, the value of WHAT, is UTF-8: the database would
+ * refuse it. It is not shown, since it may be a password. */
+static crm_error_t *check_text(ctl_t *ctl, const char *what, const char *text)
+{
+    return crm_text_valid_utf8(text, strlen(text)) ? NULL
+           : ctl_misuse(ctl, "%s is not valid UTF-8", what);
+}
+
 /* Read the option WORD of the command GROUP (NULL: it follows). NEXT (or NULL)
  * may be its value; then *USED_P = 1. A value that begins like an option needs
  * "--name=--value". */
@@ -106,16 +121,13 @@ static crm_error_t *read_option(int *used_p, ctl_t *ctl, const char *group,
         ctl->options[option] = "";
         return equals ? ctl_misuse(ctl, "%s has no value", shown) : NULL;
     }
-    if (equals) {
-        set_option(ctl, option, equals + 1);
-        return NULL;
-    }
-    if (!next || !strncmp(next, "--", 2)) {
+    if (!equals && (!next || !strncmp(next, "--", 2))) {
         return ctl_misuse(ctl, "%s needs a value", shown);
     }
-    set_option(ctl, option, next);
-    *used_p = 1;
-    return NULL;
+    *used_p = !equals;
+    set_option(ctl, option, equals ? equals + 1 : next);
+    return CTL_BIT(option) & BYTES ? NULL
+           : check_text(ctl, shown, ctl->options[option]);
 }
 
 /* Read the options of the command line, and put the other words into WORDS. */
@@ -211,6 +223,12 @@ static crm_error_t *check_options(ctl_t *ctl, const ctl_command_t *command)
     return NULL;
 }
 
+/* Return whether the operands of COMMAND are files, whose names are bytes. */
+static int is_file(const ctl_command_t *command)
+{
+    return command->operand && !strncmp(command->operand, "FILE", 4);
+}
+
 /* Set COMMAND's operands from WORDS, of which the first USED are its name. */
 static crm_error_t *take_operands(ctl_t *ctl, const ctl_command_t *command,
                                  const words_t *words, int used)
@@ -232,6 +250,9 @@ static crm_error_t *take_operands(ctl_t *ctl, const ctl_command_t *command,
     if (command->operand_needed && count < operands) {
         return ctl_misuse(ctl, "%s needs %s", command_name(command, ctl->pool),
                           command->operand);
+    }
+    for (int i = 0; i < count && !is_file(command); i++) {
+        CRM_ERR(check_text(ctl, command->operand, ctl->args[i]));
     }
     return NULL;
 }
@@ -386,6 +407,16 @@ crm_error_t *ctl_switch(const char **value_p, ctl_t *ctl, ctl_option_t option)
     return !text || !strcmp(text, "on") || !strcmp(text, "off") ? NULL
            : ctl_misuse(ctl, "--%s must be on or off",
                         ctl_options[option].name);
+}
+
+crm_error_t *ctl_reason(const char **reason_p, ctl_t *ctl, const char *none)
+{
+    const char *reason = ctl->options[CTL_REASON];
+    apr_size_t length = reason ? crm_text_length(reason, strlen(reason)) : 1;
+
+    *reason_p = reason ? reason : none;
+    return length && length <= REASON_MAX ? NULL
+           : ctl_fault(ctl, "--reason must have 1 to 1,000 characters");
 }
 
 crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,

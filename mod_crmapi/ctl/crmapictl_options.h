@@ -28,6 +28,9 @@ crm_error_t *ctl_number(long *number_p, ctl_t *ctl, ctl_option_t option,
  * not given, "0" for "default". Errors: ctl_misuse(). */
 crm_error_t *ctl_limit(const char **value_p, ctl_t *ctl, ctl_option_t option);
 
+/* Set *REASON_P to --reason, or to NONE if it is not given. Errors: ctl_fault(). */
+crm_error_t *ctl_reason(const char **reason_p, ctl_t *ctl, const char *none);
+
 /* Set *VALUE_P to the value of OPTION, on or off, as a value of SQL: NULL if it
  * is not given. Errors: ctl_misuse(). */
 crm_error_t *ctl_switch(const char **value_p, ctl_t *ctl, ctl_option_t option);

@@ -47,11 +47,6 @@ static crm_error_t *find_person(person_t *person, ctl_t *ctl)
         CRM_ERR(ctl_uuid(id, ctl, "ID", values[1]));
         values[1] = id;
     }
-    for (int i = 2; i < 4; i++) {
-        if (values[i] && !crm_text_valid_utf8(values[i], strlen(values[i]))) {
-            return ctl_misuse(ctl, "an address must be UTF-8");
-        }
-    }
     CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->options[CTL_WORKSPACE]));
     CRM_ERR(ctl_query(&result, ctl, "SELECT contacts, mails, phones,"
                       " crmapi.email_canonical($3::text) IS NULL,"

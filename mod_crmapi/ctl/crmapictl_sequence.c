@@ -246,11 +246,9 @@ crm_error_t *ctl_suppress_add(ctl_t *ctl)
     crm_sequence_event_t event = {.event = CRM_EVENT_SUPPRESS};
     const char *reason = ctl->options[CTL_REASON];
 
-    event.reason = reason && *reason ? reason : "suppressed";
-    if (!crm_text_valid_utf8(event.reason, strlen(event.reason))
-        || crm_text_length(event.reason, strlen(event.reason)) > 1000) {
-        return ctl_fault(ctl, "--reason must be UTF-8 and have 1 to 1,000"
-                         " characters");
+    event.reason = "suppressed";
+    if (reason && *reason) {
+        CRM_ERR(ctl_reason(&event.reason, ctl, NULL));
     }
     CRM_ERR(read_address(&event, ctl));
     return record(ctl, &event, "stopped");

@@ -59,9 +59,6 @@ crm_error_t *ctl_check_name(ctl_t *ctl, ctl_option_t option)
     const char *shown = ctl_options[option].name;
     apr_size_t len = strlen(name);
 
-    if (!crm_text_valid_utf8(name, len)) {
-        return ctl_fault(ctl, "--%s must be UTF-8", shown);
-    }
     if (!len || crm_text_length(name, len) > 1000) {
         return ctl_fault(ctl, "--%s must have 1 to 1,000 characters",
                          shown);
@@ -247,12 +244,9 @@ crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
         CRM_ERR(ctl_query(&result, ctl, "SELECT id FROM crmapi.workspace"
                               " WHERE id = $1::uuid", 1, &value));
     }
-    else if (crm_text_valid_utf8(what, strlen(what))) {
+    else {
         CRM_ERR(ctl_query(&result, ctl, "SELECT id FROM crmapi.workspace"
                               " WHERE slug = $1::text", 1, &value));
-    }
-    else {
-        result = NULL;
     }
     if (!PQntuples(result)) {
         return none(ctl, what);
