@@ -1100,6 +1100,41 @@ BEGIN
 END
 $$;
 
+-- Plan the delivery of an event with BODY, which is only a test, to ENDPOINT, and
+-- return its id: NULL if the endpoint is disabled. The id of the event is behind all
+-- that the log may have, so that no reader of GET /events finds it. Locks: endpoint. For
+-- the owner.
+CREATE FUNCTION crmapi.webhook_test(workspace uuid, endpoint uuid, body text)
+    RETURNS uuid
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    event CONSTANT uuid := overlay(gen_random_uuid()::text PLACING 'ffffffff'
+                                   FROM 1)::uuid;
+    delivery CONSTANT uuid := gen_random_uuid();
+    job CONSTANT bigint := nextval('crmapi.job_id_seq');
+BEGIN
+    PERFORM FROM crmapi.webhook_endpoint e
+    WHERE e.workspace_id = webhook_test.workspace
+      AND e.id = webhook_test.endpoint AND e.disabled_at IS NULL
+    FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, body)
+    VALUES (event, webhook_test.workspace, 'webhook.test', webhook_test.body);
+    INSERT INTO crmapi.job (id, workspace_id, kind, payload)
+    OVERRIDING SYSTEM VALUE
+    VALUES (job, webhook_test.workspace, 'webhook.deliver',
+            jsonb_build_object('delivery_id', delivery));
+    INSERT INTO crmapi.webhook_delivery (id, workspace_id, event_id,
+                                         endpoint_id, job_id)
+    VALUES (delivery, webhook_test.workspace, event, webhook_test.endpoint,
+            job);
+    RETURN delivery;
+END
+$$;
+
 -- ---- signatures (contract 12.2) --------------------------------------------
 
 -- The "v1" signature of TEXT by KEY; NULL if KEY is. Internal.

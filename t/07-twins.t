@@ -253,6 +253,8 @@ sql($db, "UPDATE crmapi.webhook_delivery SET status = 'failed',"
     . " next_at = NULL, finished_at = now()");
 tries("webhook redrive", [$endpoint], name => "of an endpoint",
     how => "writes", bare => 1, then => sub { is($_[0], "1\n", "one") });
+tries("webhook test", [$endpoint], how => "writes", bare => 1);
+tries("webhook disable", [$endpoint], how => "writes", bare => 1);
 tries("webhook remove", [$endpoint], how => "writes", bare => 1);
 tries("import", [], how => "writes", stdin => $json->encode({
     object => "company", bot_id => $agent, name => "I" }));

@@ -487,6 +487,8 @@ my %CALL = (
         . " '{\"a\": []}' WHERE workspace_id = 'W'"],
     webhook_disable => ["generating", "SELECT crmapi.webhook_disable('W', '$ID',"
         . " 'r')", { job => "called job" }],
+    webhook_test => ["generating", "SELECT crmapi.webhook_test('W', '$ID',"
+        . " '{}')"],
     webhook_body => ["generating", "SELECT crmapi.webhook_body('W', '$ID',"
         . " 'b')"],
     webhook_attempted => ["generating", "SELECT crmapi.webhook_attempted("

@@ -360,7 +360,7 @@ subtest "12.3 410: the endpoint is disabled" => sub {
         "it gets no new events");
     my ($code, $out, $err) = crmapictl($database, "webhook", "redrive", $id);
     is($code, 1, "redrive is refused");
-    like($err, qr/disabled: webhook enable first/, "and says why");
+    like($err, qr/the endpoint is disabled: webhook enable first/, "and says why");
     $w->ctl("webhook", "enable", $id);
     is($w->ctl("webhook", "redrive", $id), "1", "once enabled, it works");
     is($w->ctl("webhook", "redrive", $mine[1]{id}), "1",
@@ -405,8 +405,7 @@ subtest "12.3 what is being sent when its endpoint is disabled" => sub {
         $delivery{retry});
     is($code, 1, "it is not sent again");
     like($err, qr/the delivery is in progress/, "meanwhile");
-    my $disable = sub { sql($database, "SELECT crmapi.webhook_disable($in, '$id',
-        '$_[0]')"); return $json->encode([grep { $_->{id} eq $id } @{$json->decode(
+    my $disable = sub { $w->ctl("webhook", "disable", $id, "--reason", $_[0]); return $json->encode([grep { $_->{id} eq $id } @{$json->decode(
         $w->ctl("--json", "webhook", "list", "--workspace", $w->id))}]) };
     my $shown = $disable->("first");
     is($disable->("second"), $shown, "when and why it was disabled first, stays");
@@ -422,6 +421,74 @@ subtest "12.3 what is being sent when its endpoint is disabled" => sub {
         "what has arrived is delivered, nothing else is sent again");
     is(scalar sql($database, "SELECT count(*) FROM crmapi.job WHERE workspace_id
         = $in AND state <> 'done'"), 0, "its jobs are done");
+};
+
+subtest "webhook disable: nothing is sent until webhook enable" => sub {
+    my $w = workspace($httpd);
+    my $id = endpoint($w, $receiver->url("by-hand/200"));
+    my $shown = sub { return $json->decode($w->ctl("--json", "webhook", @_)) };
+    contact($w);
+    my $disabled = $shown->("disable", $id);
+    like($disabled->{disabled_at}, qr/^20\d\d-/, "it says since when");
+    is($disabled->{disabled_reason}, "disabled by crmapictl", "and why");
+    is($w->ctl("webhook", "disable", $id, "--reason", "again"), "",
+        "once more changes nothing");
+    is_deeply($shown->("list", "--workspace", $w->id), [$disabled], "it is listed");
+    contact($w);
+    $worker->once;
+    is_deeply([map { "$_->{status} $_->{attempts}" } deliveries($w)],
+        ["cancelled 0"], "what was pending is cancelled, and nothing is new");
+    $w->ctl("webhook", "enable", $id);
+    is($w->ctl("webhook", "disable", $id, "--reason", "é" x 1000), "", "for a reason");
+    is($shown->("list", "--workspace", $w->id)->[0]{disabled_reason},
+        "\xe9" x 1000, "which is listed");
+    for my $reason ("", "x" x 1001) {
+        my ($code, $out, $err) = crmapictl($database, "webhook", "disable", $id,
+            "--reason=$reason");
+        is($code, 1, "a reason that is none");
+        like($err, qr/--reason must have 1 to 1,000/, "is told");
+    }
+};
+
+subtest "webhook test: an event that is only a test" => sub {
+    my $w = workspace($httpd);
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    my $other = endpoint($w, $receiver->url("test-other/200"));
+    my $id = endpoint($w, $receiver->url("test/200"), "form.submitted");
+    my $contact = contact($w);
+    my $delivery = $w->ctl("webhook", "test", $id);
+    my $cursor = $w->client->get("/api/v1/events?cursor=*")->json->{pagination}
+        {next_cursor};
+    $worker->once;
+    my ($request, @more) = $receiver->requests("test");
+    is(scalar @more, 0, "one request");
+    my $body = $json->decode($request->{body});
+    like(delete $body->{timestamp}, qr/^20\d\d-\d\d-\d\dT[\d:]+\.\d{3}Z$/, "its time");
+    is_deeply($body, { type => "webhook.test", data => { id => $id } },
+        "its type and data");
+    is_signed($request, "it is signed as others are", $secret{$id});
+    my ($shown) = grep { $_->{id} eq $delivery } deliveries($w);
+    is("@$shown{qw(event endpoint_id status http_status)}",
+        "webhook.test $id delivered 200", "webhook deliveries shows it");
+    is($shown->{webhook_id}, $request->{headers}{"webhook-id"}, "by its id");
+    is(scalar(grep { $_->{body} =~ /webhook\.test/ }
+        $receiver->requests("test-other")), 0, "no other endpoint gets it");
+    contact($w);
+    my $events = sub { return [map { $_->{type} } @{$w->client->get(
+        "/api/v1/events?cursor=$_[0]")->json->{data}}] };
+    is_deeply($events->("*"), [("contact.created") x 2], "it is not in GET /events");
+    is_deeply($events->($cursor), ["contact.created"],
+        "whose readers miss nothing because of it");
+    sql($database, "UPDATE crmapi.event SET created_at = now() - interval '99 days'"
+        . " WHERE workspace_id = '" . $w->id . "' AND type = 'webhook.test'");
+    sql($database, "SELECT crmapi.event_trim(now() - interval '98 days', 100)");
+    is_deeply([map { $_->{event} } deliveries($w)], [("contact.created") x 2],
+        "it is deleted like others");
+    is_deeply($events->($cursor), ["contact.created"], "the log begins where it did");
+    $w->ctl("webhook", "disable", $id);
+    my ($code, $out, $err) = crmapictl($database, "webhook", "test", $id);
+    is("$code $err", "1 crmapictl: the endpoint is disabled: webhook enable first\n",
+        "not to one that is disabled");
 };
 
 subtest "12.2 rotation: both secrets sign for a day" => sub {
@@ -584,9 +651,9 @@ subtest "crmapictl webhook" => sub {
     $fails->(qr/^crmapictl: --url must be(?!.*--events)/, @add, "hook");
     $fails->(qr/no workspace/, "add", "--workspace", "nobody", "--url",
         "https://x.org/", "--events", "contact.created");
-    $fails->(qr/must be an id/, $_, "5") for qw(remove rotate enable redrive);
+    $fails->(qr/must be an id/, $_, "5") for qw(remove rotate enable disable test redrive);
     $fails->(qr/there is no/, $_, uuid())
-        for qw(remove rotate enable redrive);
+        for qw(remove rotate enable disable test redrive);
     $fails->(qr/--status must be/, "deliveries", "--workspace", $w->id,
         "--status", "lost");
     my @two = ("HTTPS://x.org/", "Http://X.org");
@@ -607,6 +674,25 @@ subtest "crmapictl webhook" => sub {
     $w->ctl("webhook", "remove", $id);
     unlike($w->ctl("webhook", "list", "--workspace", $w->id), qr/$id/,
         "remove removes it");
+};
+
+subtest "webhook deliveries shows the newest 100" => sub {
+    my $w = workspace($httpd, twin => 0);
+    my $id = endpoint($w, $receiver->url("many/200"));
+    contact($w);
+    my ($delivery) = deliveries($w);
+    sql($database, "INSERT INTO crmapi.webhook_delivery (id, workspace_id, event_id,
+        endpoint_id, job_id, created_at) SELECT gen_random_uuid(), d.workspace_id,
+        d.event_id, d.endpoint_id, 0, d.created_at - n * interval '1 hour'
+        FROM crmapi.webhook_delivery d, generate_series(1, 100) n
+        WHERE d.id = '$delivery->{id}'");
+    my @shown = deliveries($w);
+    is(scalar @shown, 100, "of 101");
+    is($shown[-1]{id}, $delivery->{id}, "the newest");
+    my ($oldest) = sql($database, "SELECT id, 1 FROM crmapi.webhook_delivery WHERE
+        endpoint_id = '$id' ORDER BY created_at LIMIT 1");
+    is(scalar(grep { $_->{id} eq $oldest->[0] } @shown), 0, "without the oldest");
+    is(scalar deliveries($w, "--status", "delivered"), 0, "or those of a status");
 };
 
 subtest "who may see and do what" => sub {

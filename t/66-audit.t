@@ -65,6 +65,9 @@ subtest "keys: create, set, rotate, revoke" => sub {
 subtest "values of options, if they say nothing about people and are no secrets" => sub {
     my $id = $other->id;
     my @of = ("--workspace", $id);
+    my ($endpoint, $endpoint2) = map { $json->decode($other->ctl("--json", "webhook",
+        "add", @of, "--url", "https://x.example/", "--events", "contact.created"))->{id}
+    } 1 .. 2;
     for my $case (
         ["workspace create", [], { slug => "kept", plan => "pro" },
             { name => "zq", id => uuid() }],
@@ -92,6 +95,8 @@ subtest "values of options, if they say nothing about people and are no secrets"
         ["suppress remove", \@of, {}, { phone => "+4930123456" }],
         ["webhook add", \@of, { events => "contact.created" },
             { url => "https://x.example/zq" }],
+        ["webhook disable", [@of, $endpoint], {}, { reason => "zq" }],
+        ["webhook test", [@of, $endpoint2], {}, {}],
         ["apply", [@of, "-"], {}, { set => "A=zq", "set-file" => "B=/dev/null" }],
         ["workspace hold", [$id], { api => "on" }, { reason => "zq" }],
         ["workspace release", [$id], { "skip-due-before" => "2001-01-01" }, {}],

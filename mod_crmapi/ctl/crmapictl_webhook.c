@@ -7,6 +7,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_time.h"
 #include "crm_type_list.h"
 #include "crm_uuid.h"
 #include "crmapictl_audit.h"
@@ -114,6 +115,9 @@ crm_error_t *ctl_webhook_list(ctl_t *ctl)
     return NULL;
 }
 
+/* What is sent to an endpoint needs one that is not disabled. */
+#define ENABLE_FIRST "the endpoint is disabled: webhook enable first"
+
 /* The end of a statement about an endpoint. */
 #define ENDPOINT " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid"
 
@@ -186,6 +190,43 @@ crm_error_t *ctl_webhook_enable(ctl_t *ctl)
     return NULL;
 }
 
+/* An endpoint that is disabled already keeps when and why that was. */
+crm_error_t *ctl_webhook_disable(ctl_t *ctl)
+{
+    const char *values[3];
+    PGresult *result;
+
+    CRM_ERR(ctl_reason(&values[2], ctl, "disabled by crmapictl"));
+    CRM_ERR(find(&result, values, ctl));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.webhook_disable($1::uuid,"
+                      " $2::uuid, $3::text)", 3, values));
+    CRM_ERR(find(&result, values, ctl));
+    ctl_print_one(ctl, NULL, result, columns);
+    return NULL;
+}
+
+/* The body is as those of events are (contract 12.2); its data is the endpoint. */
+crm_error_t *ctl_webhook_test(ctl_t *ctl)
+{
+    static const ctl_column_t planned[] = {{"delivery_id", 's'}, {NULL, 0}};
+    char time[CRM_TIME_SIZE];
+    const char *values[3];
+    PGresult *result;
+
+    CRM_ERR(find(&result, values, ctl));
+    crm_time_format_ms(time, apr_time_now());
+    values[2] = apr_psprintf(ctl->pool, "{\"type\":\"webhook.test\","
+                             "\"timestamp\":\"%s\",\"data\":{\"id\":\"%s\"}}",
+                             time, values[1]);
+    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.webhook_test($1::uuid,"
+                      " $2::uuid, $3::text)", 3, values));
+    if (PQgetisnull(result, 0, 0)) {
+        return ctl_fault(ctl, ENABLE_FIRST);
+    }
+    ctl_print_one(ctl, PQgetvalue(result, 0, 0), result, planned);
+    return NULL;
+}
+
 crm_error_t *ctl_webhook_deliveries(ctl_t *ctl)
 {
     static const char *const states[] = {
@@ -244,8 +285,7 @@ static crm_error_t *why_not(ctl_t *ctl, const char *const values[2])
                          values[1]);
     }
     if (*PQgetvalue(result, 0, 0) == 't') {
-        return ctl_fault(ctl, "its endpoint is disabled: webhook enable"
-                         " first");
+        return ctl_fault(ctl, ENABLE_FIRST);
     }
     return *PQgetvalue(result, 0, 1) == 't' ? NULL
            : ctl_fault(ctl, "the delivery is in progress");

@@ -11,6 +11,8 @@ crm_error_t *ctl_webhook_list(ctl_t *ctl);
 crm_error_t *ctl_webhook_remove(ctl_t *ctl);
 crm_error_t *ctl_webhook_rotate(ctl_t *ctl);
 crm_error_t *ctl_webhook_enable(ctl_t *ctl);
+crm_error_t *ctl_webhook_disable(ctl_t *ctl);
+crm_error_t *ctl_webhook_test(ctl_t *ctl);
 crm_error_t *ctl_webhook_deliveries(ctl_t *ctl);
 crm_error_t *ctl_webhook_redrive(ctl_t *ctl);
 
