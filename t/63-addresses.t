@@ -248,16 +248,23 @@ subtest "another tenant cannot take an address" => sub {
 };
 
 subtest "another tenant's agent or form with the same id takes nothing" => sub {
-    my ($w, $other) = (space(), space());
-    my ($was, $theirs) = map { taken($_->id) } $w, $other;
     my @old = (created_at => "2001-01-01T00:00:00Z");
-    $other->import_objects([agent(id => $w->{at}, is_agent => true,
-            enabled => true, public => true, @old),
-        { object => "form", id => $w->{form}, bot_id => $w->{at}, name => "F",
-            standard_fields => { email => true }, @old }]);
-    is(reached($w), $ALL, "its form and its chat go on");
-    cmp_ok(taken($w->id), ">=", $was + 3, "and lead to it");
-    is(taken($other->id), $theirs, "not to the other one");
+    my ($w, $other);
+    for my $age ("older", "newer") {
+        my @two = (space(), space());
+        ($w, $other) = $age eq "older" ? @two : reverse @two;
+        my ($was, $theirs) = map { taken($_->id) } $w, $other;
+        $other->import_objects([agent(id => $w->{at}, is_agent => true,
+                enabled => true, public => true, @old),
+            { object => "form", id => $w->{form}, bot_id => $w->{at},
+                name => "F", standard_fields => { email => true }, @old }]);
+        is(reached($w), $ALL, "the $age tenant: its form and its chat go on");
+        cmp_ok(taken($w->id), ">=", $was + 3, "and lead to it");
+        is(taken($other->id), $theirs, "not to the other one");
+        is($httpd->client->post("$BASE/chat/$w->{at}/start", {})
+            ->data->{agent}{name}, "Ada", "it is its own agent who chats");
+    }
+    my $theirs = taken($other->id);
     my $bound = httpd(database => $database, conf => "CrmApiIntake On\n"
         . "CrmApiWorkspace " . $other->id . "\n");
     status_is($bound->client->request("POST", "$BASE/forms/$w->{form}",

@@ -487,12 +487,23 @@ subtest "calls that we make, that hide their number, recordings" => sub {
         "audio_url");
     twiml_is(twilio("voice", CallSid => $sid, RecordingSid => "RE3",
         RecordingUrl => "javascript:alert(1)"), undef, "no address");
+    # a copy of the workspace has the call as well, until it is deleted there
+    my $copy = workspace($httpd, twin => 0);
+    sql($database, "INSERT INTO crmapi.conversation (id, workspace_id, bot_id, type,
+        thread, deleted, deleted_at) SELECT gen_random_uuid(), '" . $copy->id . "', '"
+        . $copy->agent . "', type, thread, true, now() FROM crmapi.conversation
+        WHERE workspace_id = '" . $w->id . "' AND thread = '$sid'");
+    twiml_is(twilio("voice", CallSid => $sid, RecordingSid => "RE6",
+        RecordingUrl => "https://api.twilio.example/r/6"), undef,
+        "a further one");
+    is((talks($w, "+49183"))[0]{audio_url}, "https://api.twilio.example/r/6",
+        "which a deleted conversation takes nothing of");
     twiml_is(twilio("voice", { account => $GUEST }, CallSid => $sid,
         RecordingSid => "RE4", RecordingUrl => "https://evil.example/"), undef,
         "by an account that must not reach it");
     twiml_is(twilio("voice", CallSid => sid("CA"), RecordingSid => "RE5",
         RecordingUrl => "https://x.example/"), undef, "of an unknown call");
-    is((talks($w, "+49183"))[0]{audio_url}, "https://api.twilio.example/r/2",
+    is((talks($w, "+49183"))[0]{audio_url}, "https://api.twilio.example/r/6",
         "change nothing");
     my $hidden = sid("CA");
     twiml_is(twilio("voice", CallSid => $hidden, CallStatus => "ringing",

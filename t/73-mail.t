@@ -138,6 +138,15 @@ subtest "plus-addressing, --recipient, several agents" => sub {
     is($code, 0, "both take it");
     is_deeply([map { conversation($_->{conversation_id})->{bot_id} } @$all],
         [$w->agent, $id], "in a conversation of each");
+    # the longest Message-ID that fits in an event's id, and longer ones
+    for my $length (171 .. 174, 190 .. 194, 213, 214, 230, 254, 255, 400) {
+        my $long = "<" . "x" x ($length - length "<\@e.org>") . "\@e.org>";
+        ($code, $all) = deliver(mail("long $length", "Message-ID" => $long,
+            Cc => "other-$$\@crm.example"));
+        is("$code " . @$all, "0 2", "a Message-ID of $length: both take it");
+        is(scalar(grep { (messages($_->{conversation_id}))[-1]{content}
+            eq "long $length" } @$all), 2, "and have it");
+    }
     change($w, "agent", $id, email_inbound => "f");
     ($code) = deliver(mail("closed"), "--recipient", "other-$$\@crm.example");
     is($code, 67, "email_inbound false: EX_NOUSER");
