@@ -8,6 +8,8 @@ use utf8;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
+use CrmTest::Session;
 use Digest::SHA qw(sha256_hex);
 use File::Temp qw(tempdir);
 use JSON::PP ();
@@ -838,6 +840,25 @@ subtest "what has ended stays so, and what makes no sense is no success" => sub 
         for ["usage", $w], ["audit", "list"];
     fails("attachment list", $db, 1, qr/no message/, "attachment", "list",
         "0190a6f0-1c2d-7abc-8def-0123456789ab", @$_) for [], \@in;
+};
+
+subtest "of two that delete one thing, the second says that it is not there" => sub {
+    my $w = crmapictl_ok($db, "workspace", "create", "--name", "Twice");
+    my $id = asked($db, "webhook", "add", "--workspace", $w, "--url",
+        "https://x.example/", "--events", "contact.created")->{id};
+    for my $case (["webhook_endpoint", $id, "webhook", "remove", $id],
+            ["workspace", $w, "workspace", "delete", $w, "--yes"]) {
+        my ($table, $row, @command) = @$case;
+        my $first = holding($db, "DELETE FROM crmapi.$table WHERE id = '$row'");
+        my $second = CrmTest::Child->start(sub { crmapictl($db, @command) });
+        wait_blocked($db, 1);
+        $first->("COMMIT");
+        my ($code, $out, $err) = $second->result;
+        is($code, 1, "@command[0, 1]");
+        like($err, qr/^crmapictl: there is no (?:endpoint|workspace) "?$row"?$/, "says so");
+        is(sql($db, "SELECT count(*) FROM crmapi.audit WHERE action ="
+            . " '@command[0, 1]' AND object_id = '$row'"), 0, "and has no row of audit");
+    }
 };
 
 subtest "help helps" => sub {

@@ -122,7 +122,8 @@ crm_error_t *ctl_webhook_list(ctl_t *ctl)
 #define ENDPOINT " WHERE e.workspace_id = $1::uuid AND e.id = $2::uuid"
 
 /* Set VALUES, in the command's pool, to the workspace and the id of the endpoint
- * in the operand, and *RESULT_P to its row with its secret. */
+ * in the operand, and *RESULT_P to its row with its secret. It stays locked, so that
+ * of two that remove it, or rotate its secret, the second sees what the first did. */
 static crm_error_t *find(PGresult **result_p, const char *values[2],
                          ctl_t *ctl)
 {
@@ -132,7 +133,8 @@ static crm_error_t *find(PGresult **result_p, const char *values[2],
     values[1] = id;
     CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("webhook_endpoint"), id));
     CRM_ERR(ctl_query(result_p, ctl, "SELECT " FIELDS SECRET
-                      " FROM crmapi.webhook_endpoint e" ENDPOINT, 2, values));
+                      " FROM crmapi.webhook_endpoint e" ENDPOINT
+                      " FOR NO KEY UPDATE", 2, values));
     if (!PQntuples(*result_p)) {
         return ctl_fault(ctl, "there is no endpoint %s", id);
     }

@@ -515,6 +515,9 @@ crm_error_t *ctl_workspace_delete(ctl_t *ctl)
     const char *id;
 
     CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
+    /* Of two that delete it, the second finds none. */
+    CRM_ERR(ctl_query(&nothing, ctl, "SELECT FROM crmapi.workspace w"
+                      " WHERE w.id = $1::uuid FOR UPDATE", 1, &id));
     CRM_ERR(find(&result, ctl, id, ctl->args[0]));
     CRM_ERR(ctl_query(&nothing, ctl, "SELECT crmapi.workspace_delete("
                       "$1::uuid)", 1, &id));
