@@ -1117,7 +1117,7 @@ BEGIN
     PERFORM FROM crmapi.webhook_endpoint e
     WHERE e.workspace_id = webhook_test.workspace
       AND e.id = webhook_test.endpoint AND e.disabled_at IS NULL
-    FOR KEY SHARE;
+    FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
