@@ -1835,8 +1835,10 @@ $$;
 -- Take an answer for sending: see step_take(), whose verdicts but "wait" it has. Neither pacing nor DAILY_LIMIT holds an
 -- answer back. "stopped": an address is suppressed, and the answer has failed;
 -- "skipped": it was posted before the bound of its workspace, and has failed.
--- WIRE: all addresses that go over the wire, separated by spaces.
--- Locks: message, job (lost lease: CRM01). For the worker.
+-- WIRE: all addresses that go over the wire, separated by spaces. The message is
+-- changed again in this transaction, by answer_names(): PostgreSQL looks for its
+-- conversation then, which an erasure locks before the message. Locks: key of the
+-- conversation, message, job (lost lease: CRM01). For the worker.
 CREATE FUNCTION crmapi.answer_take(workspace uuid, job bigint, owner text,
         attempt integer, conversation uuid, answer uuid, moment timestamptz,
         daily_limit integer, wire text, OUT verdict text,
@@ -1847,6 +1849,9 @@ DECLARE
     taken crmapi.message;
     channel text;
 BEGIN
+    PERFORM FROM crmapi.conversation c
+    WHERE c.workspace_id = answer_take.workspace
+      AND c.id = answer_take.conversation FOR KEY SHARE;
     SELECT m.* INTO taken FROM crmapi.message m
     WHERE m.workspace_id = answer_take.workspace AND m.id = answer_take.answer
     FOR UPDATE;

@@ -311,6 +311,9 @@ my %LOCK = (
     contact_change => $row->("contact_change", "id = id"),
     contact_member => $row->("contact_member", "id = id"),
     conversation => $row->("conversation", "archived = true, active = false"),
+    # which changes of the conversation leave alone
+    "key of the conversation" => { table => "conversation", where =>
+        "id = '$ID'", alone => "FOR UPDATE" },
     message => $row->("message", "status = 'read'"),
     chat_unseen => $row->("chat_unseen", "since = since - interval '1 s'",
         "true"),
@@ -344,6 +347,8 @@ sub changing {
     my ($name) = @_;
     my $lock = $LOCK{$name} // die "what is the lock \"$name\"?\n";
     return $lock->{key} ? "SELECT pg_advisory_xact_lock($lock->{key})"
+        : $lock->{alone} ? "SELECT FROM crmapi.$lock->{table}"
+            . " WHERE $lock->{row} $lock->{alone}"
         : "UPDATE crmapi.$lock->{table} SET $lock->{change} WHERE $lock->{row}";
 }
 sub probing {
