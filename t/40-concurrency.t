@@ -7,7 +7,9 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Data;
+use CrmTest::Session;
 
 my $database = database();
 my $httpd = httpd(database => $database, children => 3,
@@ -250,6 +252,35 @@ subtest "9.6 a company and its contacts go while others use them" => sub {
     is(count_rows($w, "pipeline_card", "contact_id IS NOT NULL"), 0,
         "no card refers to a contact that is gone");
     totals_are_right($w, "totals");
+};
+
+subtest "10.5 a company goes while an upsert names it" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my $company = $c->post("/api/v1/companies", { bot_id => $w->agent,
+        name => "C" })->data->{id};
+    $c->post("/api/v1/contacts", { bot_id => $w->agent, external_id => $_,
+        $_ eq "in" ? (company_id => $company) : () }) for qw(in out);
+    # what a DELETE locks first, and what then
+    my $let_go = holding($database, "SELECT FROM crmapi.company"
+        . " WHERE id = '$company' FOR UPDATE");
+    my $child = CrmTest::Child->start(sub {
+        my $r = $w->client->post("/api/v1/contacts/upsert", {
+            bot_id => $w->agent, contacts => [{ external_id => "in",
+                first_name => "I" }, map { { external_id => $_,
+                company_id => $company } } qw(out new)] });
+        return $r->status, $r->body;
+    });
+    wait_blocked($database, 1);
+    $let_go->("DELETE FROM crmapi.company WHERE id = '$company'; COMMIT");
+    my ($status, $body) = $child->result;
+    is($status, 200, "the upsert is done") or diag($body);
+    my $data = JSON::PP::decode_json($body)->{data};
+    is_deeply([map { $_->{external_id}, $_->{company_id} }
+        @{$data->{updated}}], ["in", undef], "the company is gone");
+    is_deeply([map { $_->{details}[0]{field} } @{$data->{errors}}],
+        ["contacts[1].company_id", "contacts[2].company_id"],
+        "10.2 and is no company for what names it");
 };
 
 subtest "9.4 derived values in the very next read, from any process" => sub {

@@ -112,26 +112,35 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
 void crm_contact_sql_refs(crm_sql_t *sql, crm_call_t *call,
                           const apr_array_header_t *refs)
 {
-    static const char *const names[] = {"agent", "company", "pipeline_stage"};
+    /* A company may be deleted by a request, which then waits for its contacts:
+     * its key is locked before them, and so it is there until the commit. */
+    static const struct {
+        const char *name;
+        const char *lock;
+    } tables[] = {
+        {"agent", ""}, {"company", " FOR KEY SHARE"}, {"pipeline_stage", ""},
+    };
 
     crm_sql_init(sql, call->pool);
-    for (size_t n = 0; n < CRM_NELTS(names); n++) {
+    for (size_t n = 0; n < CRM_NELTS(tables); n++) {
         apr_array_header_t *ids = apr_array_make(call->pool, 4,
                                                  sizeof(const char *));
 
         for (int i = 0; i < refs->nelts; i++) {
             const crm_ref_t *ref = &APR_ARRAY_IDX(refs, i, crm_ref_t);
 
-            if (!strcmp(ref->ref, names[n])) {
+            if (!strcmp(ref->ref, tables[n].name)) {
                 APR_ARRAY_PUSH(ids, const char *) = ref->id;
             }
         }
-        crm_sql_adds(sql, n ? " UNION ALL " : "", "SELECT '", names[n],
-                     ":' || r.id FROM crmapi.", names[n], " r WHERE", NULL);
+        crm_sql_adds(sql, n ? " UNION ALL " : "", "SELECT '", tables[n].name,
+                     ":' || x.id FROM (SELECT r.id FROM crmapi.",
+                     tables[n].name, " r WHERE", NULL);
         crm_sql_template(sql, " r.workspace_id = ?", call->key.workspace_id,
                          "uuid");
         crm_sql_template(sql, " AND r.id = ANY (?)",
                          crm_sql_array(ids, call->pool), "uuid[]");
+        crm_sql_adds(sql, tables[n].lock, ") x", NULL);
     }
 }
 

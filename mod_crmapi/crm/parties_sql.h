@@ -39,7 +39,7 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
                              const char *id, int depth);
 
 /* Set SQL to the statement that returns "ref:id" for each of REFS (of
- * crm_ref_t) that exists. */
+ * crm_ref_t) that exists. Companies stay until the transaction ends. */
 void crm_contact_sql_refs(crm_sql_t *sql, crm_call_t *call,
                           const apr_array_header_t *refs);
 
