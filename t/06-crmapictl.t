@@ -33,6 +33,13 @@ sub fails {
     return $err;
 }
 
+my %help;
+# What --help says of the command WORDS: exit code and text. Each is asked once.
+sub help_of {
+    my (@words) = @_;
+    return @{$help{"@words"} //= [crmapictl(undef, @words, "--help")]};
+}
+
 # What ARGUMENTS print with --json, read.
 sub asked {
     my ($database, @arguments) = @_;
@@ -875,7 +882,7 @@ subtest "help helps" => sub {
 };
 
 subtest "help, version, manual page" => sub {
-    my ($code, $help, $err) = crmapictl(undef, "--help");
+    my ($code, $help, $err) = help_of();
     is($code, 0, "--help needs no database");
     is($err, "", "and complains of nothing");
     is((crmapictl(undef, "-h"))[1], $help, "-h");
@@ -893,7 +900,7 @@ subtest "help, version, manual page" => sub {
         push @synopses, $synopsis;
         ok(delete $paged{$synopsis}, "the page has \"$synopsis\"");
         my ($words) = $synopsis =~ /^((?:[a-z-]+)(?: [a-z]+)?)/;
-        my ($rc, $out) = crmapictl(undef, split(/ /, $words), "--help");
+        my ($rc, $out) = help_of(split / /, $words);
         is($rc, 0, "$words --help");
         like($out, qr/\Ausage: crmapictl .*\Q$synopsis\E$/m,
             "shows the command");
@@ -906,37 +913,52 @@ subtest "help, version, manual page" => sub {
 };
 
 subtest "bash completes commands and options" => sub {
-    # What is offered for the last of WORDS.
+    my $dir = tempdir(CLEANUP => 1);
+    # What is offered for the last of each of LINES, arrays of words.
     my $offered = sub {
-        my (@words) = @_;
-        my ($code, $out, $err) = run_program(env => { PATH =>
-            "$CrmTest::BUILD{DIR}:$ENV{PATH}" }, command => ["bash", "-c",
-            'set -eu; . "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
-            _crmapictl; printf "%s\n" "${COMPREPLY[@]}"', "bash",
-            "$CrmTest::TOP/contrib/completion/crmapictl", "crmapictl", @words]);
-        is("$code$err", "0", "crmapictl @words");
-        return [sort split /\n/, $out];
+        my (@lines) = @_;
+        my ($code, $out, $err) = run_program(command => ["bash", "-c", <<'END',
+set -eu
+. "$1"
+dir=$2
+crmapictl() { cat "$dir/$*"; }          # what it said before
+while read -r line; do
+    mapfile -t -d : COMP_WORDS < <(printf %s "$line")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _crmapictl
+    echo "${COMPREPLY[@]}"
+done
+END
+            "bash", "$CrmTest::TOP/contrib/completion/crmapictl", $dir],
+            stdin => join "", map { join("", map { "$_:" } "crmapictl", @$_)
+                . "\n" } @lines);
+        is("$code$err", "0", "it ends well");
+        return map { [sort split / /] } split /\n/, $out;
     };
-    my ($commands) = (crmapictl(undef, "--help"))[1] =~ /\n\n(.*?)\n\n/s;
+    my ($commands) = (help_of())[1] =~ /\n\n(.*?)\n\n/s;
     my %second;
     $second{$1}{$2 // ""} = 1
         while $commands =~ /^  ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?\b/mg;
     cmp_ok(scalar keys %second, ">=", 10, "there are commands");
-    is_deeply($offered->(""), [sort keys %second,
-        qw(--database --json --help --version)], "first words");
+    my @cases = ([[""], [keys %second, qw(--database --json --help --version)]],
+        [["work"], [qw(worker workspace)]]);
     for my $first (sort keys %second) {
-        my @seconds = sort grep { $_ ne "" } keys %{$second{$first}};
-        is_deeply($offered->($first, ""), \@seconds, "$first: second words")
+        my @seconds = grep { $_ ne "" } keys %{$second{$first}};
+        push @cases, [[$first, ""], \@seconds]
             if @seconds && !$second{$first}{""};
         for my $second (sort keys %{$second{$first}}) {
             my @command = grep { $_ ne "" } $first, $second;
-            my %options = map { $_ => 1 } (crmapictl(undef, @command,
-                "--help"))[1] =~ /^  (--[a-z-]+)/mg;
-            is_deeply($offered->("--database", "dbname=x", @command, "--"),
-                [sort keys %options], "@command: options");
+            my %options = map { $_ => 1 } (help_of(@command))[1]
+                =~ /^  (--[a-z-]+)/mg;
+            push @cases, [["--database", "dbname=x", @command, "--"],
+                [keys %options]];
         }
     }
-    is_deeply($offered->("work"), ["worker", "workspace"], "by its beginning");
+    write_file("$dir/" . join(" ", $_ || (), "--help"), $help{$_}[1])
+        for keys %help;
+    my @got = $offered->(map { $_->[0] } @cases);
+    is_deeply($got[$_], [sort @{$cases[$_][1]}], "@{$cases[$_][0]}")
+        for 0 .. $#cases;
 };
 
 done_testing;
