@@ -11,8 +11,8 @@ use CrmTest::Samples;
 use List::Util qw(sum);
 
 # Rows that stay, rows of a page, walks, and writers.
-my ($ROWS, $PAGE) = $ENV{CRM_WALK} ? ($ENV{CRM_WALK}, 100) : (900, 30);
-my ($WALKS, $WRITERS) = (10, 8);
+my ($ROWS, $PAGE) = $ENV{CRM_WALK} ? ($ENV{CRM_WALK}, 100) : (450, 30);
+my ($WALKS, $WRITERS) = ($ENV{CRM_WALK} ? 10 : 4, 8);
 my $database = database();
 my $httpd = httpd(database => $database, children => 2,
     conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");

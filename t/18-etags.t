@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 18-etags.t: entity tags: ETag, If-None-Match, If-Match (contract 13.2; RFC
 # 9110, 8.8.3, 13.1)
-# with sanitizers
 use strict;
 use warnings;
 use Compress::Zlib ();

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 28-durable.t: PostgreSQL is stopped as by a crash (SIGQUIT) repeatedly while
 # clients write: every write that was answered 2xx is stored (contract 10.5,
-# 11.1)
+# 11.1). $CRM_LONG is the number of crashes.
 use strict;
 use warnings;
 use FindBin;
@@ -12,7 +12,7 @@ use CrmTest;
 use CrmTest::Writers;
 
 # two connections for each writer, and a process of prefork for each connection
-my ($CRASHES, $WRITERS) = (4, ($ENV{CRM_MPM} || "") eq "prefork" ? 2 : 6);
+my ($CRASHES, $WRITERS) = ($ENV{CRM_LONG} || 2, ($ENV{CRM_MPM} || "") eq "prefork" ? 2 : 6);
 my $database = database();
 # as PostgreSQL has it where nobody changes that, unlike servers for tests
 sql("postgres", "ALTER SYSTEM SET synchronous_commit = 'on'");

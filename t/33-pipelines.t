@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 33-pipelines.t: pipelines, stages, cards (specification: Pipelines, stages,
 # cards; contract 7.10, 8, 9.8)
-# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 34-activities.t: activities (specification: Activity, Activities; contract
 # 6, 8, 9)
-# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 35-conversations.t: conversations and messages (specification:
 # Conversations, Conversation flags; contract 6.7, 7, 8.1, 9.7)
-# with sanitizers
 use strict;
 use utf8;
 use warnings;

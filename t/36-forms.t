@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # 36-forms.t: forms and submissions (specification: Form, Submission)
-# with sanitizers
 use strict;
 use utf8;
 use warnings;

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 37-merge.t: POST /contacts/{id}/merge (contract 20.5). $CRM_MERGES is the number
 # of contacts that are merged beside writers.
-# with sanitizers
 use strict;
 use warnings;
 use FindBin;

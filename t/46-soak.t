@@ -16,7 +16,7 @@ use List::Util qw(sum0);
 use Socket qw(SOL_SOCKET SO_RCVBUF);
 use Time::HiRes qw(sleep time);
 
-my $SECONDS = $ENV{CRM_SOAK} || 12;
+my $SECONDS = $ENV{CRM_SOAK} || 6;
 my $mpm = $ENV{CRM_MPM} || "event";
 my $database = database();
 # a kill must not lose what was answered

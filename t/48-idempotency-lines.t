@@ -14,7 +14,7 @@ use CrmTest::Data;
 use Time::HiRes qw(sleep time);
 
 # Writes in all, clients at a time, and how often servers are killed.
-my ($WRITES, $CLIENTS) = ($ENV{CRM_LONG} ? 1000 : 240, 4);
+my ($WRITES, $CLIENTS) = ($ENV{CRM_LONG} ? 1000 : 120, 4);
 my $KILLS = $ENV{CRM_LONG} ? 20 : 4;
 my $database = database();
 my $httpd = httpd(database => $database,

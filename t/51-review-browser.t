@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 51-review-browser.t: the pages in a browser, by mouse and keyboard
 # plain build only
+# second gear
 use strict;
 use utf8;
 use warnings;

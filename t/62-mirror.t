@@ -17,7 +17,7 @@ use Cpanel::JSON::XS ();
 use Time::HiRes qw(sleep);
 
 my $json = Cpanel::JSON::XS->new->utf8->canonical;
-my $CHANGES = $ENV{CRM_MIRROR} || 240;
+my $CHANGES = $ENV{CRM_MIRROR} || 96;
 my $WRITERS = 8;
 my @KINDS = qw(contact company pipeline_card activity conversation message
     submission);

@@ -12,7 +12,7 @@ use CrmTest;
 use CrmTest::Child;
 use CrmTest::Samples;
 
-my ($KILLS, $READERS) = ($ENV{CRM_READS} || 2, 4);
+my ($KILLS, $READERS) = ($ENV{CRM_READS} || 1, 4);
 my $database = database();
 # a kill must not lose what the samples have
 sql("postgres", "ALTER SYSTEM SET synchronous_commit = 'on'");

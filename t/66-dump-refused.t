@@ -42,16 +42,19 @@ my $unharmed = state_of($there);
 subtest "a dump that was cut or changed" => sub {
     my $starts = 0;
     my @lines = split /^/, $short;
+    # each line with CRM_LONG; they are guarded by one checksum
+    my $step = $ENV{CRM_LONG} ? 1 : 5;
     for my $n (0 .. $#lines) {
         my $line = $n + 1;
         my $middle = $starts + int(length($lines[$n]) / 2);
         my $cut = $n % 2 ? substr($short, 0, $starts)
             : substr($short, 0, $middle);
         refused($cut, qr/^crmapictl: stdin: line $line: /, "cut in line $line")
-            if $n % 4 == 0 || $n > $#lines - 2;
+            if $n % (4 * $step) == 0 || $n > $#lines - 2;
         my $changed = $short;
         substr($changed, $middle, 1) ^= "\x01";
-        refused($changed, qr/^crmapictl: stdin/, "changed in line $line");
+        refused($changed, qr/^crmapictl: stdin/, "changed in line $line")
+            if $n % $step == 0 || $n > $#lines - 2;
         $starts += length $lines[$n];
     }
     refused("", qr/line 1: the dump ends here/, "nothing");

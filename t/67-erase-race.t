@@ -13,7 +13,7 @@ use CrmTest;
 use CrmTest::Data;
 use CrmTest::Provider;
 
-my $PEOPLE = $ENV{CRM_ERASURES} || 240;
+my $PEOPLE = $ENV{CRM_ERASURES} || 120;
 my $EACH = min(500, $PEOPLE / 2);       # people of a workspace
 my $CLIENTS = 4;
 

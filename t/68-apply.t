@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 68-apply.t: crmapictl apply and show (contract 14.1): one document makes a
 # workspace what it says, and again changes nothing
-# with sanitizers
 use strict;
 use warnings;
 use FindBin;

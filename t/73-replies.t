@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # 73-replies.t: how an answer to our mails, and their return, is known (contract
 # 17.5, 18.4 to 18.6)
-# with sanitizers
 use strict;
 use utf8;
 use warnings;

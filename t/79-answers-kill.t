@@ -17,7 +17,7 @@ use CrmTest::Smtpd;
 plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
     unless CrmTest::Smtpd::python();
 
-my $count = $ENV{CRM_ANSWERS} // ($ENV{CRM_LONG} ? 1000 : 48);
+my $count = $ENV{CRM_ANSWERS} // ($ENV{CRM_LONG} ? 1000 : 24);
 my $rounds = int($count / 33) + 3;
 my $database = database();
 # as PostgreSQL has it where nobody changes that, unlike servers for tests

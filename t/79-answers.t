@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # 79-answers.t: answering in a conversation (contract 19.1 to 19.3)
-# with sanitizers
 use strict;
 use utf8;
 use warnings;

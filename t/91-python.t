@@ -2,6 +2,7 @@
 # 91-python.t: the commands of docs/api.md make a client in Python, with which a
 # program uses every operation (contract 13.6)
 # plain build only
+# second gear
 use strict;
 use warnings;
 use FindBin;
