@@ -1894,8 +1894,7 @@ BEGIN
         verdict := 'skipped';
     ELSE
         UPDATE crmapi.message m SET handed_over = true
-        WHERE m.workspace_id = answer_take.workspace
-          AND m.id = answer_take.answer;
+        WHERE m.workspace_id = answer_take.workspace AND m.id = taken.id;
         verdict := 'send';
     END IF;
 END
