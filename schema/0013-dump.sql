@@ -814,12 +814,27 @@ BEGIN
 END
 $$;
 
+-- Lock the addresses MAILS, PHONES until the end of the transaction, by the names
+-- that intake and upserts lock participants by (contract 10.5), as they do: before any
+-- row. Locks: the participants' advisory ones. Internal.
+CREATE FUNCTION crmapi.person_lock(workspace uuid, mails text[], phones text[])
+    RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(l.h) FROM (
+        SELECT hashtextextended(workspace || n.name, 0) AS h
+        FROM (SELECT ':e:' || m FROM unnest(mails) m
+              UNION SELECT ':p:' || p FROM unnest(phones) p) n(name)
+        ORDER BY h) l;
+END
+$$;
+
 -- Erase the person CONTACTS, MAILS, PHONES, as person() has it; if it is WHOLE, with
 -- the addresses that the contacts have got since, and what belongs to these. Returns
 -- how many rows of which tables are gone, or NULL: something is being sent to the
 -- person, or to an endpoint about it. Then nothing is gone, and nothing more is sent:
--- call it again in another transaction. Locks: enrollment, activity, card,
--- conversation, message, contact, step, job. For the owner.
+-- call it again in another transaction. Locks: the participants' advisory ones,
+-- enrollment, activity, card, conversation, message, contact, step, job. For the owner.
 CREATE FUNCTION crmapi.erase(workspace uuid, contacts uuid[], mails text[],
                              phones text[], whole boolean DEFAULT false)
     RETURNS jsonb
@@ -846,7 +861,8 @@ BEGIN
               FROM crmapi.person_rows(workspace, contacts, mails, phones) p
               GROUP BY p.of) r;
         EXIT WHEN mine = locked;
-        PERFORM crmapi.erase_lock(workspace, mine);
+        PERFORM crmapi.person_lock(workspace, mails, phones),
+            crmapi.erase_lock(workspace, mine);
         locked := mine;
     END LOOP;
     merged := ARRAY(SELECT m.id FROM crmapi.contact_merged m
@@ -931,8 +947,8 @@ $$;
 -- the workspace is large, or messages may be in an outbox of the relay maildir;
 -- "missing". Of a contact that was erased it says how far that is. KEY asks for it, a
 -- client at ORIGIN; null: that job. Then it returns "busy" if something is being
--- sent. Locks: enrollment, activity, card, conversation, message, contact, step, job.
--- For the API and the worker.
+-- sent. Locks: the participants' advisory ones, enrollment, activity, card,
+-- conversation, message, contact, step, job. For the API and the worker.
 CREATE FUNCTION crmapi.contact_erase(workspace uuid, contact uuid, key uuid,
                                      origin text) RETURNS text
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp

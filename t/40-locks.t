@@ -401,11 +401,16 @@ my %CALL = (
         . " jsonb_object_agg(k, jsonb_build_array('$ID'))) FROM"
         . " unnest('{enrollment,activity,pipeline_card,conversation,message,"
         . "contact}'::text[]) k"],
-    erase => ["approved", "SELECT crmapi.erase('W', ARRAY['$ID']::uuid[], '{}',"
-        . " '{}') IS NOT NULL", { job => "ready job" }],
+    person_lock => ["approved", "SELECT crmapi.person_lock('W',"
+        . " '{a\@x.example}', '{}')",
+        { "the participants' advisory ones" => "a participant" }],
+    erase => ["approved", "SELECT crmapi.erase('W', ARRAY['$ID']::uuid[],"
+        . " '{a\@x.example}', '{}') IS NOT NULL", { job => "ready job",
+        "the participants' advisory ones" => "a participant" }],
     contact_erase => ["approved", "SELECT crmapi.contact_erase('W', '$ID',"
         . " '$ID2', '127.0.0.1')"
-        . " <> 'missing'", { job => "ready job" }],
+        . " <> 'missing'", { job => "ready job",
+        "the participants' advisory ones" => "a participant" }],
     enrollment_stop => ["approved", "SELECT crmapi.enrollment_stop('W', '$ID',"
         . " 'r')", { job => "ready job" }],
     contact_replied => ["approved", "SELECT crmapi.contact_replied('W', '$ID')",
