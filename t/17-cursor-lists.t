@@ -10,8 +10,8 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use Time::HiRes qw(time);
 
-my $ROWS = $ENV{CRM_LISTS} || 3_000;
-my $PAGES = $ENV{CRM_LISTS} ? 20 : 3;
+my $ROWS = $ENV{CRM_LISTS} || 2_000;
+my $PAGES = $ENV{CRM_LISTS} ? 20 : 2;
 my $database = database();
 my $httpd = httpd(database => $database, conf => "CrmApiReadLimit 0\n");
 my $w = workspace($httpd, twin => 0, plan => "pro");
