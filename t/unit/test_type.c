@@ -2,6 +2,7 @@
 /* test_type.c: types of fields: what they take, bind and write */
 #include "crm_check.h"
 
+#include <regex.h>
 #include <string.h>
 
 #include "apr_strings.h"
@@ -563,6 +564,55 @@ START_TEST(an_array_may_have_nulls)
 }
 END_TEST
 
+/* Texts that are times or none for a reason that a pattern can tell: no 30 February. */
+static const char *const times[] = {
+    "2026-11-21", "2026-11-21T01:59:27Z", "2026-11-21t01:59:27z",
+    "2026-11-21 01:59", "2026-11-21T01:59Z", "2026-11-21T01:59:27.5,Z",
+    "2026-11-21T01:59:27,552+0100", "2026-11-21T01:59:27.552-01",
+    "2026-11-21T23:59:60Z", "2026-11-21T01:59+01:30", "2026-11-21T01:59:27 02:00",
+    "2026-11-21T24:00Z", "2026-11-21T23:60Z", "2026-11-21T23:59:61Z",
+    "2026-11-21T01", "2026-11-21T1:59", "2026-11-21T", "2026-11-21Z",
+    "2026-11-21T01:59.5", "2026-11-21T01:59:27.", "2026-11-21T01:59:27 ",
+    "2026-11-21T01:59+24:00", "2026-11-21T01:59+02:60", "2026-11-21T01:59+2",
+    "2026-11-21T01:59+02:", "2026-11-21T01:59+020", "2026-11-21T01:59ZZ",
+    "2026-11-00", "2026-11-32", "2026-00-01", "2026-13-01", "26-11-21", "now", "",
+};
+
+/* Return whether the schema of times on SIDE permits TEXT. */
+static int time_is_documented(crm_side_t side, const char *text)
+{
+    crm_field_t field = field_of(&crm_type_time, 0);
+    char *start, *end;
+    regex_t pattern;
+    crm_buf_t buf;
+    int found;
+
+    crm_buf_init(&buf, 256, crm_check_pool());
+    field.type->schema(&buf, &field, side);
+    crm_buf_putc(&buf, '\0');
+    start = strstr(buf.data, "\"pattern\":\"");
+    ck_assert_ptr_nonnull(start);
+    start += strlen("\"pattern\":\"");
+    end = strchr(start, '"');
+    *end = '\0';
+    ck_assert_int_eq(regcomp(&pattern, start, REG_EXTENDED | REG_NOSUB), 0);
+    found = !regexec(&pattern, text, 0, NULL, 0);
+    regfree(&pattern);
+    return found;
+}
+
+START_TEST(contract_20_7_what_is_a_time_is_documented)
+{
+    crm_field_t field = field_of(&crm_type_time, 0);
+    const char *text = times[_i], *bind = "unset", *wrong;
+
+    parse(&wrong, &field, apr_pstrcat(crm_check_pool(), "\"", text, "\"", NULL));
+    ck_assert_int_eq(time_is_documented(CRM_SIDE_INPUT, text), !*wrong);
+    wrong = field.type->parse_query(&bind, &field, text, crm_check_pool());
+    ck_assert_int_eq(time_is_documented(CRM_SIDE_QUERY, text), !wrong);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("type");
@@ -579,6 +629,8 @@ int main(void)
     tcase_add_test(in, contract_6_2_lenient_ignores_unknown_members);
     tcase_add_loop_test(query, contract_7_what_a_parameter_takes, 0,
                         COUNT(queries));
+    tcase_add_loop_test(query, contract_20_7_what_is_a_time_is_documented, 0,
+                        COUNT(times));
     tcase_add_loop_test(out, contract_9_1_what_each_type_writes, 0,
                         COUNT(outputs));
     tcase_add_test(unite, contract_6_6_equal_means_equal);
