@@ -528,7 +528,8 @@ subtest "webhook add refuses where nothing can be reached" => sub {
     fails($_, $db, 1, qr/--url: n/, $add->($_)) for map({ "http://$_/" }
         qw(0.0.0.0 0 [::] 224.0.0.1 [ff02::1] 255.255.255.255 240.0.0.1 0xf0.1
         192.0.2.1 [2001:db8::1] [::ffff:224.0.0.1] x.invalid INVALID x.invalid.
-        x.onion [] [::g] [1:2] .), "public.example:0", "public.example:00",
+        x.onion [] [::g] [1:2] . x..example .example 256.1.1.1), "a" x 64 . ".example",
+        "a." x 127 . "example", "public.example:0", "public.example:00",
         "8.8.8.8:65536", "8.8.8.8:x");
     for my $host (qw(10.0.0.1 127.1 2130706433 [::1] [fe80::1%25lo] localhost
             a.localhost 192.168.0.1:8080)) {
@@ -538,7 +539,7 @@ subtest "webhook add refuses where nothing can be reached" => sub {
             .*webhook_private\ is\ on\n\z/x, "a warning says what it needs");
     }
     for my $host (qw(8.8.8.8 [2606:4700::1111] hooks.example invalid.example
-            onion.example:8443 notlocalhost)) {
+            onion.example:8443 notlocalhost 1.a), "a" x 63 . ".example.") {
         my ($code, $out, $err) = crmapictl($db, $add->("https://$host/x?y"));
         is("$code $err", "0 ", "$host needs no warning");
     }

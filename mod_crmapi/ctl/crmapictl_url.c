@@ -11,6 +11,7 @@
 
 #include "crm_address_kind.h"
 #include "crm_array.h"
+#include "crm_text.h"
 #include "crmapictl_output.h"
 
 /* Top-level names that the DNS does not have: RFC 6761, 7686, 9476. */
@@ -37,6 +38,24 @@ static char *bare_host(const char *host, apr_pool_t *pool)
     return bare;
 }
 
+/* Return whether HOST, which is no address, is no name either: a label is empty or has
+ * more than 63 characters, all have more than 253 (RFC 1035, 2.3.4), or the last one is
+ * a number (RFC 3696, 2). */
+static int is_no_name(const char *host)
+{
+    const char *label = host;
+    size_t len = strcspn(label, ".");
+
+    while (len && crm_text_length(label, len) <= 63 && label[len]) {
+        label += len + 1;
+        len = strcspn(label, ".");
+    }
+    return label[len] || !len || crm_text_length(label, len) > 63
+           || crm_text_length(host, strlen(host)) > 253
+           || strspn(label, "0123456789") == len
+           || strpbrk(host, "[:");
+}
+
 /* Return the kind of HOST, a name or any form of an address. Only names of this
  * machine are known not to be public. */
 static crm_address_kind_t kind_of(const char *host)
@@ -55,8 +74,7 @@ static crm_address_kind_t kind_of(const char *host)
         return CRM_ADDRESS_PRIVATE;
     }
     if (getaddrinfo(host, NULL, &hints, &found)) {
-        return !*host || strpbrk(host, "[:") ? CRM_ADDRESS_NEVER
-               : CRM_ADDRESS_PUBLIC;    /* no name is empty, or has these */
+        return is_no_name(host) ? CRM_ADDRESS_NEVER : CRM_ADDRESS_PUBLIC;
     }
     kind = crm_address_kind(found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
