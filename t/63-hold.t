@@ -518,7 +518,7 @@ subtest "what is not right is refused" => sub {
         ($code, $out, $err) = crmapictl($database, "workspace", "hold", $w->id,
             "--reason=$reason");
         is($code, 1, "a bad reason");
-        like($err, qr/^crmapictl: --reason must be/, "is named");
+        like($err, qr/^crmapictl: --reason must have/, "is named");
     }
     is(shown($w)->{held_at}, undef, "nothing is held");
     is($json->decode($w->ctl("--json", "workspace", "release",
