@@ -426,11 +426,6 @@ DECLARE
     types text[];       -- null: nobody wants the event
     event uuid;
 BEGIN
-    -- contacts_restored() adds all contacts of a dump at once
-    IF current_setting('crmapi.restored_workspace', true)
-        = NEW.workspace_id::text THEN
-        RETURN NULL;
-    END IF;
     INSERT INTO crmapi.contact_change (workspace_id, updated_at, id)
     VALUES (NEW.workspace_id, NEW.updated_at, NEW.id)
     RETURNING (SELECT f.types FROM crmapi.event_feed f

@@ -5,14 +5,12 @@
 -- crmapictl writes the rows of a dump with the triggers of their tables in
 -- force: they compute columns and count, as for any other row. A setting that
 -- all triggers ask would cost each write something, and to disable them takes
--- locks that stop all writers. Four things make it right:
+-- locks that stop all writers. Three things make it right:
 --
 -- - The order of dump_table(): a workspace gets its event_feed last, and while it
 --   has none, no trigger writes an event or a delivery.
 -- - What triggers make is not in the dump (counter, computed columns), or is
 --   deleted before the dump's rows come (link_key, event_feed).
--- - contact_created() does nothing for the workspace in the setting
---   crmapi.restored_workspace: contacts_restored() does it for all contacts at once.
 -- - enrollment_begin() and enrollment_transition() let rows of a dump pass. They ask
 --   is_restored() only for rows that they would refuse.
 --
@@ -277,22 +275,6 @@ BEGIN
     END IF;
     PERFORM crmapi.sequence_raise('crmapi.job_id_seq', job),
         crmapi.sequence_raise('crmapi.event_number', event);
-END
-$$;
-
--- Add the contacts of WORKSPACE, which was restored, to contact_change and
--- contact_member. contact_created() does that for each new contact; all at once take a
--- fifth of the time. For the owner.
-CREATE FUNCTION crmapi.contacts_restored(workspace uuid) RETURNS void
-    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    INSERT INTO crmapi.contact_change (workspace_id, updated_at, id)
-    SELECT c.workspace_id, c.updated_at, c.id FROM crmapi.contact c
-    WHERE c.workspace_id = contacts_restored.workspace;
-    INSERT INTO crmapi.contact_member (workspace_id, id, keys)
-    SELECT c.workspace_id, c.id, crmapi.field_keys(c.workspace_id, c.custom_fields)
-    FROM crmapi.contact c
-    WHERE c.workspace_id = contacts_restored.workspace AND c.custom_fields <> '{}';
 END
 $$;
 

@@ -327,8 +327,6 @@ static crm_error_t *begin(ctl_restore_t *restore)
     CRM_ERR(crm_db_exec(ctl->conn, "BEGIN; SET CONSTRAINTS ALL IMMEDIATE;"
                         " SET LOCAL gin_pending_list_limit = '4MB'",
                         ctl->pool));
-    CRM_ERR(ctl_exec(ctl, apr_pstrcat(ctl->pool, CRM_SQL_PLAIN "SET LOCAL"
-                     " crmapi.restored_workspace = '", id, "'", NULL)));
     /* triggers on its server ask for it */
     CRM_ERR(ctl_exec(ctl, apr_pstrcat(ctl->pool, CRM_SQL_CITUS "SET LOCAL"
                      " citus.propagate_set_commands = 'local';"
@@ -362,7 +360,6 @@ static crm_error_t *after_table(ctl_restore_t *restore, int i)
         {"workspace", CRM_SQL_CITUS "INSERT INTO crmapi.slug_home"
          " (slug, workspace_id) SELECT w.slug, w.id FROM crmapi.workspace w"
          " WHERE w.id = $1::uuid"},
-        {"contact", CRM_SQL_PLAIN "SELECT crmapi.contacts_restored($1::uuid)"},
         {"api_key", KEY_HOME("api_key")},
         {"intake_key", KEY_HOME("intake_key")},
         {"event_feed", CRM_SQL_CITUS "DELETE FROM crmapi.event_home"
