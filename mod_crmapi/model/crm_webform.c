@@ -116,10 +116,8 @@ static const char *text_of(json_object *value, apr_pool_t *pool)
     return text && *text ? apr_pstrdup(pool, text) : NULL;
 }
 
-/* Return the member NAME of CONFIG if it is a length up to MAX, otherwise
- * DEFAULT_LENGTH. */
-static apr_size_t length_of(json_object *config, const char *name,
-                            apr_size_t max, apr_size_t default_length)
+apr_size_t crm_webform_length(json_object *config, const char *name,
+                              apr_size_t max, apr_size_t default_length)
 {
     json_object *value = member(config, name);
     apr_int64_t length = json_object_is_type(value, json_type_int)
@@ -223,9 +221,10 @@ static void add_field(crm_webform_t *form, const char *name,
     field->type = kind->type;
     field->required = json_object_is_type(required, json_type_boolean)
                       && json_object_get_boolean(required);
-    field->max_length = length_of(config, "max_length", kind->max,
-                                  kind->max);
-    field->min_length = length_of(config, "min_length", field->max_length, 0);
+    field->max_length = crm_webform_length(config, "max_length", kind->max,
+                                           kind->max);
+    field->min_length = crm_webform_length(config, "min_length",
+                                           field->max_length, 0);
     field->min = text_of(member(config, "min"), pool);
     field->max = text_of(member(config, "max"), pool);
     field->options = options_of(member(config, "options"), pool);

@@ -82,6 +82,11 @@ const crm_webform_kind_t *crm_webform_standard(const char *name);
  * NULL. */
 const char *crm_webform_near(const char *name);
 
+/* Return the member NAME of CONFIG, a field, if it is a length up to MAX, otherwise
+ * DEFAULT_LENGTH; in characters. */
+apr_size_t crm_webform_length(json_object *config, const char *name,
+                              apr_size_t max, apr_size_t default_length);
+
 /* Return the value of ONE, an option (any JSON, or NULL), as answers are: without
  * white space around it, in RESULT_POOL. NULL if it has none. */
 const char *crm_webform_option_value(json_object *one,

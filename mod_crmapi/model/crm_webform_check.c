@@ -255,21 +255,13 @@ static int is_above(checker_t *checker, const char *low, const char *high,
            && crm_number_compare(from, to) > 0;
 }
 
-/* Return the member NAME of the checked field, a length, or DEFAULT_LENGTH. */
-static apr_size_t length_of(const checker_t *checker, const char *name,
-                            apr_size_t default_length)
-{
-    json_object *value = json_object_object_get(checker->config, name);
-
-    return value ? (apr_size_t)json_object_get_int64(value) : default_length;
-}
-
 /* Check that each option of the field at PLACE may be as long as it is. */
 static const char *check_option_lengths(checker_t *checker, const char *place)
 {
     json_object *list = json_object_object_get(checker->config, "options");
-    apr_size_t min = length_of(checker, "min_length", 0);
-    apr_size_t max = length_of(checker, "max_length", checker->kind->max);
+    apr_size_t most = checker->kind->max;
+    apr_size_t max = crm_webform_length(checker->config, "max_length", most, most);
+    apr_size_t min = crm_webform_length(checker->config, "min_length", max, 0);
     size_t count = list ? json_object_array_length(list) : 0;
 
     place = crm_pointer_member(place, "options", checker->pool);
