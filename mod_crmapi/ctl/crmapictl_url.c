@@ -46,14 +46,15 @@ static int is_no_name(const char *host)
     const char *label = host;
     size_t len = strcspn(label, ".");
 
-    while (len && crm_text_length(label, len) <= 63 && label[len]) {
+    while (len && crm_text_length(label, len) <= 63) {
+        if (!label[len]) {
+            return strspn(label, "0123456789") == len || strpbrk(host, "[:")
+                   || crm_text_length(host, strlen(host)) > 253;
+        }
         label += len + 1;
         len = strcspn(label, ".");
     }
-    return label[len] || !len || crm_text_length(label, len) > 63
-           || crm_text_length(host, strlen(host)) > 253
-           || strspn(label, "0123456789") == len
-           || strpbrk(host, "[:");
+    return 1;
 }
 
 /* Return the kind of HOST, a name or any form of an address. Only names of this

@@ -526,13 +526,14 @@ static void time_write(crm_buf_t *buf, const char *text, apr_size_t len)
     }
 }
 
+#define HOUR_PATTERN "([01][0-9]|2[0-3])"
+
 /* What crm_time_parse() takes, but for the days of each month: also a date, and forms
  * that RFC 3339 does not have (contract 7.5). PLUS: what is a '+'. */
 #define TIME_PATTERN(plus) \
     "^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])" \
     "([Tt ]" HOUR_PATTERN ":[0-5][0-9](:([0-5][0-9]|60)([.,][0-9]+)?)?" \
     "([Zz]|[" plus "-]" HOUR_PATTERN "(:?[0-5][0-9])?)?)?$"
-#define HOUR_PATTERN "([01][0-9]|2[0-3])"
 
 static void time_schema(crm_buf_t *buf, const crm_field_t *field,
                         crm_side_t side)
