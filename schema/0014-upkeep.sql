@@ -365,6 +365,7 @@ CREATE FUNCTION crmapi.retention_conversations(workspace uuid,
         moment timestamptz, after timestamptz, after_id uuid, n integer,
         OUT gone integer, OUT next timestamptz, OUT next_id uuid)
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET enable_seqscan = off SET enable_sort = off
 AS $$
 DECLARE
     before CONSTANT timestamptz := (
