@@ -267,9 +267,9 @@ crm_error_t *crm_idempotency_write(crm_rows_t *rows, crm_call_t *call,
 
 /* ---- storing ------------------------------------------------------------- */
 
-/* Add an INSERT of the answer to CALL up to LOCATION. */
-static void add_insert(crm_sql_t *sql, const crm_call_t *call, int status,
-                       const char *location, const char *column)
+/* Add an INSERT of the answer to CALL up to its status and LOCATION. */
+static void add_insert(crm_sql_t *sql, const crm_call_t *call,
+                       const char *column)
 {
     const crm_idempotency_t *key = crm_rest(call)->idempotency;
 
@@ -277,8 +277,14 @@ static void add_insert(crm_sql_t *sql, const crm_call_t *call, int status,
                  "workspace_id, key, request, status, location, ", column,
                  ") SELECT " CRM_SQL_WORKSPACE ", ", NULL);
     crm_sql_bind(sql, key->key, "bytea");
-    crm_sql_template(sql, ", ?", key->request, "bytea");
-    crm_sql_template(sql, ", ?", apr_itoa(call->pool, status), "smallint");
+    crm_sql_template(sql, ", ?, ", key->request, "bytea");
+}
+
+/* Add STATUS and LOCATION (NULL: none), the values of add_insert(). */
+static void add_status(crm_sql_t *sql, const crm_call_t *call, int status,
+                       const char *location)
+{
+    crm_sql_template(sql, "?", apr_itoa(call->pool, status), "smallint");
     crm_sql_template(sql, ", ?, ", location, "text");
 }
 
@@ -315,83 +321,80 @@ static void add_object(crm_sql_t *sql, const crm_shape_t *shape,
     crm_sql_add(sql, "])");
 }
 
-void crm_idempotency_keep_row(crm_sql_t *sql, crm_call_t *call, int status,
-                              const char *location, const crm_shape_t *shape)
+/* Begin to make SQL, a write whose rows have COUNT columns, one that also stores the
+ * answer in COLUMN: call the rows w. */
+static void begin_keep(crm_sql_t *sql, const crm_call_t *call, int count,
+                       const char *column)
 {
-    int count = shape ? row_columns(shape) : 1;
-    const char *write;
+    const char *write = crm_sql_cut(sql);
 
-    if (!crm_rest(call)->idempotency) {
-        return;
-    }
-    write = crm_sql_cut(sql);
     crm_sql_add(sql, "WITH w (");
     for (int i = 0; i < count; i++) {
         crm_sql_adds(sql, i ? ",c" : "c", apr_itoa(call->pool, i + 1), NULL);
     }
     crm_sql_adds(sql, ") AS (", write, "), kept AS (", NULL);
-    add_insert(sql, call, status, location, "fields");
+    add_insert(sql, call, column);
+}
+
+static void end_keep(crm_sql_t *sql)
+{
+    crm_sql_add(sql, " FROM w" ON_CONFLICT ") SELECT * FROM w");
+}
+
+void crm_idempotency_keep_row(crm_sql_t *sql, crm_call_t *call, int status,
+                              const char *location, const crm_shape_t *shape)
+{
+    if (!crm_rest(call)->idempotency) {
+        return;
+    }
+    begin_keep(sql, call, shape ? row_columns(shape) : 1, "fields");
+    add_status(sql, call, status, location);
     if (shape) {
         add_object(sql, shape, call->pool);
     }
     else {
         crm_sql_add(sql, "NULL");
     }
-    crm_sql_add(sql, " FROM w" ON_CONFLICT ") SELECT * FROM w");
+    end_keep(sql);
 }
 
-/* Make the statement that stores CALL's response, whose COLUMN, of type CAST,
- * gets BIND. */
-static void make_insert(crm_sql_t *sql, crm_call_t *call, const char *column,
-                        const char *bind, const char *cast)
-{
-    const crm_response_t *response = call->response;
-
-    crm_rest_sql(sql, call);
-    add_insert(sql, call, response->status,
-               apr_table_get(response->headers, "Location"), column);
-    crm_sql_bind(sql, bind, cast);
-    crm_sql_add(sql, " WHERE ");
-    crm_rest_permit(sql, call, CRM_PERMIT);
-    crm_sql_add(sql, ON_CONFLICT);
-}
-
-void crm_idempotency_keep_fields(crm_sql_t *sql, crm_call_t *call,
-                                 const PGresult *result)
+void crm_idempotency_keep_new(crm_sql_t *sql, crm_call_t *call,
+                              const char *folder)
 {
     const crm_shape_t *shape = crm_rest_shape(call);
-    crm_buf_t fields;
+    const char *is_new = apr_psprintf(call->pool, "w.c%d",
+                                      row_columns(shape) + 1);
 
-    crm_buf_init(&fields, 512, call->pool);
-    for (int i = 0; i < row_columns(shape); i++) {
-        const char *name = column_name(shape, i);
-        const char *value = crm_db_value(result, 0, i);
-
-        crm_buf_putc(&fields, i ? ',' : '{');
-        crm_buf_json_string(&fields, name, strlen(name));
-        crm_buf_putc(&fields, ':');
-        if (value) {
-            crm_buf_json_string(&fields, value, strlen(value));
-        }
-        else {
-            crm_buf_puts(&fields, "null");
-        }
+    if (!crm_rest(call)->idempotency) {
+        return;
     }
-    crm_buf_add(&fields, "}", 2);
-    make_insert(sql, call, "fields", fields.data, "json");
+    begin_keep(sql, call, row_columns(shape) + 1, "fields");
+    crm_sql_adds(sql, "CASE WHEN ", is_new, " THEN 201 ELSE 200 END, CASE WHEN ",
+                 is_new, NULL);
+    crm_sql_template(sql, " THEN ? || w.c1::text END, ", folder, "text");
+    add_object(sql, shape, call->pool);
+    end_keep(sql);
 }
 
 crm_error_t *crm_idempotency_keep_response(crm_sql_t *sql, crm_call_t *call)
 {
-    const crm_buf_t *body = &call->response->body;
+    const crm_response_t *response = call->response;
+    const crm_buf_t *body = &response->body;
 
     if (body->len > CRM_IDEMPOTENCY_MAX) {
         return header_error("cannot be used: the answer would have more than"
                             " 8 MiB", call->pool);
     }
-    make_insert(sql, call, "body", body->len
-                ? apr_pstrmemdup(call->pool, body->data, body->len) : NULL,
-                "text");
+    crm_rest_sql(sql, call);
+    add_insert(sql, call, "body");
+    add_status(sql, call, response->status,
+               apr_table_get(response->headers, "Location"));
+    crm_sql_bind(sql, body->len
+                 ? apr_pstrmemdup(call->pool, body->data, body->len) : NULL,
+                 "text");
+    crm_sql_add(sql, " WHERE ");
+    crm_rest_permit(sql, call, CRM_PERMIT);
+    crm_sql_add(sql, ON_CONFLICT);
     return NULL;
 }
 

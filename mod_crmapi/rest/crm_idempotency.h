@@ -74,13 +74,14 @@ crm_error_t *crm_idempotency_write(crm_rows_t *rows, crm_call_t *call,
 void crm_idempotency_keep_row(crm_sql_t *sql, crm_call_t *call, int status,
                               const char *location, const crm_shape_t *shape);
 
-/* Make the statement that stores CALL's response, for a transaction that has
- * claimed the key: what crm_rest_answer() wrote of the first row of RESULT. */
-void crm_idempotency_keep_fields(crm_sql_t *sql, crm_call_t *call,
-                                 const PGresult *result);
+/* The same for a row that has, behind the row_columns of CALL's shape, whether it
+ * is new. Then the answer is 201, with FOLDER and the first column as Location;
+ * otherwise 200. */
+void crm_idempotency_keep_new(crm_sql_t *sql, crm_call_t *call,
+                              const char *folder);
 
-/* The same for any other response. Errors: CRM_E_VALIDATION if the body is too
- * large. */
+/* Make the statement that stores CALL's response, for a transaction that has
+ * claimed the key. Errors: CRM_E_VALIDATION if the body is too large. */
 crm_error_t *crm_idempotency_keep_response(crm_sql_t *sql, crm_call_t *call);
 
 /* Return ERROR of a transaction that stores an answer. If another request used
