@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use File::Temp qw(tempdir);
 
 my $w = workspace(database(), twin => 0);
 my $json = JSON::PP->new->canonical->allow_nonref;
@@ -221,6 +222,18 @@ subtest "a slug belongs to one agent of a workspace" => sub {
         . " workspace_id, slug) VALUES (gen_random_uuid(), '" . $w->id
         . "', '$slug')") }, "no writer goes around it");
     like($@, qr/agent_slug/, "but is refused");
+};
+
+subtest "a line without an end is refused as soon as it is too long" => sub {
+    my $file = tempdir(CLEANUP => 1) . "/lines";
+    write_file($file, "{}");
+    truncate($file, 4 << 30) or die "$file: $!";     # of which no block is stored
+    my ($code, undef, $err) = run_program(command => ["sh", "-c",
+        'ulimit -v 400000; exec "$@"', "sh", "$CrmTest::BUILD{DIR}/crmapictl",
+        "--database", postgres()->conninfo($w->{database}), "import",
+        "--workspace", $w->id, $file]);
+    is($code, 1, "it is refused");
+    like($err, qr{\Q$file: line 1: is longer than 4 MiB}, "with the rule");
 };
 
 done_testing;

@@ -3,6 +3,7 @@
 #include "crmapictl_data.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,12 +34,12 @@ crm_error_t *ctl_import(ctl_t *ctl)
     const char *workspace;
     crm_error_t *error;
     apr_int64_t count;
-    FILE *in = stdin;
+    int in = STDIN_FILENO;
 
     CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
     if (path && strcmp(path, "-")) {
-        in = fopen(path, "r");
-        if (!in) {
+        in = open(path, O_RDONLY | O_CLOEXEC);
+        if (in < 0) {
             return ctl_fault(ctl, "cannot read %s: %s", path,
                              strerror(errno));
         }
@@ -46,8 +47,8 @@ crm_error_t *ctl_import(ctl_t *ctl)
     error = crm_import(&count, ctl->conn, workspace, in,
                        terminal ? show_progress : NULL, end_import, ctl,
                        ctl->pool);
-    if (in != stdin) {
-        fclose(in);
+    if (in != STDIN_FILENO) {
+        close(in);
     }
     if (terminal) {
         fputs("\r\033[K", stderr);

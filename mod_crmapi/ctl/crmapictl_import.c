@@ -2,7 +2,6 @@
 /* crmapictl_import.c: importing JSON Lines into a workspace */
 #include "crmapictl_import.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +16,7 @@
 #include "crm_text.h"
 #include "crmapictl_address.h"
 #include "crmapictl_field.h"
+#include "crmapictl_lines.h"
 #include "crmapictl_settle.h"
 #include "crm_sql_print.h"
 
@@ -25,7 +25,7 @@
  * ids and references. Then the rows are inserted table by table, so that
  * references may point forward. */
 
-#define LINE_MAX_BYTES (4 * 1024 * 1024)
+#define LINE_MAX_MIB 4
 #define SEND_BYTES 65536        /* of a table's rows at once */
 #define PROGRESS_LINES 1000
 
@@ -283,23 +283,24 @@ static crm_error_t *skip_mark(import_t *import, const char **text_p,
     return NULL;
 }
 
-/* Read a line, the LEN bytes at TEXT. */
-static crm_error_t *read_line(import_t *import, const char *text,
-                              apr_size_t len)
+/* Read LINE, without the blanks at its end. */
+static crm_error_t *read_line(import_t *import, const crm_buf_t *line)
 {
+    const char *text = line->data;
+    apr_size_t len = line->len;
     json_object *object, *name;
     apr_size_t offset;
     const char *rule;
     stage_t *stage;
 
+    while (len && memchr("\r\n \t", text[len - 1], 4)) {
+        len--;
+    }
     if (import->line == 1) {
         CRM_ERR(skip_mark(import, &text, &len));
     }
     if (!len) {
         return NULL;
-    }
-    if (len > LINE_MAX_BYTES) {
-        return refuse(import, import->line, NULL, "is longer than 4 MiB");
     }
     rule = crm_json_parse(&object, &offset, text, len, import->line_pool);
     if (rule) {
@@ -318,30 +319,24 @@ static crm_error_t *read_line(import_t *import, const char *text,
                     "must be agent, contact or another resource");
 }
 
-static crm_error_t *read_lines(import_t *import, FILE *in,
+static crm_error_t *read_lines(import_t *import, int in,
                                crm_import_progress_t progress, void *baton)
 {
+    ctl_lines_t *lines = apr_palloc(import->pool, sizeof(*lines));
     crm_error_t *error = NULL;
-    char *text = NULL;
-    size_t size = 0;
-    ssize_t len;
+    const char *fault;
 
-    errno = 0;
-    while (!error && (len = getline(&text, &size, in)) >= 0) {
-        import->line++;
-        while (len && memchr("\r\n \t", text[len - 1], 4)) {
-            len--;
-        }
-        error = read_line(import, text, (apr_size_t)len);
+    ctl_lines_init(lines, in, LINE_MAX_MIB, import->pool);
+    while (!error && !(fault = ctl_lines_next(lines)) && lines->line.len) {
+        import->line = lines->number;
+        error = read_line(import, &lines->line);
         apr_pool_clear(import->line_pool);
         if (progress && import->line % PROGRESS_LINES == 0) {
             progress(baton, import->line);
         }
     }
-    free(text);
-    if (!error && ferror(in)) {
-        error = crm_error_createf(CRM_E_INTERNAL, import->pool,
-                                  "cannot read: %s", strerror(errno));
+    if (!error && fault) {
+        return refuse(import, lines->number, NULL, fault);
     }
     for (int i = 0; !error && i < import->stage_count; i++) {
         error = send_rows(import, &import->stages[i]);
@@ -605,7 +600,7 @@ static crm_error_t *insert(import_t *import, const stage_t *stage)
     return crm_db_exec(import->conn, "RELEASE SAVEPOINT rows", import->pool);
 }
 
-static crm_error_t *import_all(import_t *import, FILE *in,
+static crm_error_t *import_all(import_t *import, int in,
                                crm_import_progress_t progress,
                                crm_import_end_t end, void *baton)
 {
@@ -629,7 +624,7 @@ static crm_error_t *import_all(import_t *import, FILE *in,
 }
 
 crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,
-                        const char *workspace_id, FILE *in,
+                        const char *workspace_id, int in,
                         crm_import_progress_t progress,
                         crm_import_end_t end, void *baton,
                         apr_pool_t *result_pool)

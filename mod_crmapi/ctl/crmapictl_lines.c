@@ -5,9 +5,13 @@
 #include <errno.h>
 #include <unistd.h>
 
-void ctl_lines_init(ctl_lines_t *lines, int fd, apr_pool_t *pool)
+#include "apr_strings.h"
+
+void ctl_lines_init(ctl_lines_t *lines, int fd, int max, apr_pool_t *pool)
 {
     lines->fd = fd;
+    lines->max = (apr_size_t)max << 20;
+    lines->too_long = apr_psprintf(pool, "is longer than %d MiB", max);
     lines->number = 0;
     lines->pos = lines->len = 0;
     crm_buf_init(&lines->line, CTL_LINES_BLOCK, pool);
@@ -40,8 +44,8 @@ const char *ctl_lines_next(ctl_lines_t *lines)
         if (end) {
             part = (apr_size_t)(end - start) + 1;
         }
-        if (lines->line.len + part > CTL_LINES_MAX) {
-            return "it is longer than 1 GiB";
+        if (lines->line.len + part > lines->max) {
+            return lines->too_long;
         }
         crm_buf_add(&lines->line, start, part);
         lines->pos += part;

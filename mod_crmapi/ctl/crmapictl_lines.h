@@ -8,12 +8,14 @@
 /* Lines are read in blocks of this many bytes. */
 #define CTL_LINES_BLOCK 65536
 
-/* No line is longer: PostgreSQL has no such value. */
-#define CTL_LINES_MAX (APR_UINT64_C(1) << 30)
+/* No line of a table's rows has more MiB: PostgreSQL has no such value. */
+#define CTL_LINES_MAX 1024
 
 /* The lines of a file. It needs as much memory as the longest of them. */
 typedef struct ctl_lines_t {
     int fd;
+    apr_size_t max;             /* bytes of a line */
+    const char *too_long;       /* the error that a line has more */
     crm_buf_t line;             /* the current line, with its line feed, which
                                    the last line may lack; empty: the file has
                                    ended */
@@ -23,12 +25,13 @@ typedef struct ctl_lines_t {
     char block[CTL_LINES_BLOCK];
 } ctl_lines_t;
 
-/* Initialise LINES to read from the descriptor FD. Its memory is freed with
- * POOL. */
-void ctl_lines_init(ctl_lines_t *lines, int fd, apr_pool_t *pool);
+/* Initialise LINES to read from the descriptor FD lines of at most MAX MiB. Its
+ * memory is freed with POOL. */
+void ctl_lines_init(ctl_lines_t *lines, int fd, int max, apr_pool_t *pool);
 
 /* Read the next line of LINES. Return NULL, or the error: the file cannot be
- * read, or the line is too long. */
+ * read, or the line is too long. The rest of a line that is too long is not
+ * read. */
 const char *ctl_lines_next(ctl_lines_t *lines);
 
 /* Return whether the current line of LINES ends with a line feed. */

@@ -281,13 +281,14 @@ crm_error_t *ctl_erasure_add(ctl_t *ctl)
     if (!file) {
         return ctl_fault(ctl, "cannot read %s: %s", path, strerror(errno));
     }
-    ctl_lines_init(lines, fileno(file), ctl->pool);
+    ctl_lines_init(lines, fileno(file), CTL_LINES_MAX, ctl->pool);
     CRM_ERR(ctl_begin(ctl));
     while (!error && !(fault = ctl_lines_next(lines)) && lines->line.len) {
         error = add_line(ctl, lines);
     }
     if (!error && fault) {
-        error = ctl_fault(ctl, "cannot read: %s", fault);
+        error = ctl_fault(ctl, "line %" APR_INT64_T_FMT ": %s", lines->number,
+                          fault);
     }
     if (file != stdin) {
         fclose(file);

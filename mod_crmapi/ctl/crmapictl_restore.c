@@ -533,7 +533,7 @@ crm_error_t *ctl_workspace_restore(ctl_t *ctl)
     if (fd < 0) {
         return ctl_fault(ctl, "cannot read %s: %s", path, strerror(errno));
     }
-    ctl_lines_init(&restore->lines, fd, ctl->pool);
+    ctl_lines_init(&restore->lines, fd, CTL_LINES_MAX, ctl->pool);
     crm_buf_init(&restore->buf, CTL_RESTORE_BYTES, ctl->pool);
     restore->whole = crm_digest_create(ctl->pool);
     restore->part = crm_digest_create(ctl->pool);
