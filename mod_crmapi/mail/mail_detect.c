@@ -111,33 +111,112 @@ static const char *detect_double(const unsigned char *bytes, apr_size_t len)
 
 /* ---- uchardet ------------------------------------------------------------ */
 
-/* Return what uchardet says of the LEN BYTES. */
-static crm_mail_charset_t ask(const char *bytes, apr_size_t len)
-{
-    uchardet_t detector = uchardet_new();
-    crm_mail_charset_t found = {NULL, CRM_MAIL_UNKNOWN};
+/* What uchardet says of texts in Latin letters. It takes a few accents for those of
+ * any language. RARE: few mails are in it, so that a text needs several letters to
+ * be. WINDOWS: the charset that has marks where this one has control characters;
+ * NULL: there is none. */
+static const struct {
+    const char *label;
+    int rare;
+    const char *windows;
+} latins[] = {
+    {"IBM852", 1, NULL}, {"ISO-8859-1", 0, NULL},
+    {"ISO-8859-10", 1, "windows-1252"}, {"ISO-8859-13", 1, "windows-1257"},
+    {"ISO-8859-15", 0, "windows-1252"}, {"ISO-8859-16", 1, "windows-1252"},
+    {"ISO-8859-2", 0, "windows-1250"}, {"ISO-8859-3", 1, "windows-1252"},
+    {"ISO-8859-4", 1, "windows-1257"}, {"ISO-8859-9", 0, NULL},
+    {"MAC-CENTRALEUROPE", 1, NULL}, {"VISCII", 1, NULL},
+    {"WINDOWS-1250", 0, NULL}, {"WINDOWS-1252", 0, NULL},
+    {"WINDOWS-1257", 1, NULL}, {"WINDOWS-1258", 1, NULL},
+};
 
-    if (detector && !uchardet_handle_data(detector, bytes, len)) {
-        uchardet_data_end(detector);
-        found = crm_mail_label(uchardet_get_charset(detector));
+/* Distinct letters of a text in a rare charset. */
+#define LETTERS 3
+
+/* Marks and signs that all of Windows' charsets have at the same places. */
+static const char marks[] =
+    "\x80\x82\x84\x85\x8b\x91\x92\x93\x94\x95\x96\x97\x99\x9b"
+    "\xa0\xa7\xa9\xab\xad\xae\xb0\xb1\xb7\xbb";
+
+/* Return whether the LEN BYTES have LETTERS distinct ones above 0x7f beside
+ * marks. */
+static int has_letters(const char *bytes, apr_size_t len)
+{
+    char seen[LETTERS + 1] = "";
+    apr_size_t count = 0;
+
+    for (apr_size_t i = 0; i < len && count < LETTERS; i++) {
+        if ((bytes[i] & 0x80) && !strchr(marks, bytes[i])
+            && !strchr(seen, bytes[i])) {
+            seen[count++] = bytes[i];
+        }
     }
-    if (detector) {
-        uchardet_delete(detector);
+    return count == LETTERS;
+}
+
+/* Return whether the LEN BYTES have one of 0x80 to 0x9f, which are control
+ * characters in ISO 8859 and capitals in Apple's charsets; beside marks if
+ * LETTER. */
+static int has_low(const char *bytes, apr_size_t len, int letter)
+{
+    apr_size_t i = 0;
+
+    while (i < len && (((unsigned char)bytes[i] & 0xe0) != 0x80
+                       || (letter && strchr(marks, bytes[i])))) {
+        i++;
     }
-    return found;
+    return i < len;
+}
+
+/* Return the label of the charset of the LEN BYTES, of which uchardet says LABEL:
+ * one of Latin letters, or nothing. */
+static const char *choose_latin(const char *label, const char *bytes,
+                                apr_size_t len)
+{
+    const char *other = detect_double((const unsigned char *)bytes, len);
+
+    for (size_t i = 0; !other && i < CRM_NELTS(latins); i++) {
+        if (strcmp(label, latins[i].label)
+            || (latins[i].rare && !has_letters(bytes, len))) {
+            continue;
+        }
+        other = latins[i].windows && has_low(bytes, len, 0)
+                ? latins[i].windows : latins[i].label;
+    }
+    return other ? other : "windows-1252";
+}
+
+static int is_latin(const char *label)
+{
+    size_t i = 0;
+
+    while (i < CRM_NELTS(latins) && strcmp(label, latins[i].label)) {
+        i++;
+    }
+    return i < CRM_NELTS(latins);
 }
 
 crm_mail_charset_t crm_mail_detect(const char *bytes, apr_size_t len)
 {
+    uchardet_t detector = uchardet_new();
+    const char *label = "";
     crm_mail_charset_t found;
-    const char *label = NULL;
 
     len = len < BYTES ? len : BYTES;
-    found = ask(bytes, len);
+    if (detector && !uchardet_handle_data(detector, bytes, len)) {
+        uchardet_data_end(detector);
+        label = uchardet_get_charset(detector);
+    }
+    found = crm_mail_label(label);
     if (found.coding == CRM_MAIL_UTF8 || found.coding == CRM_MAIL_UNKNOWN
-        || (found.name && !strcmp(found.name, "windows-1252"))) {
-        label = detect_double((const unsigned char *)bytes, len);
-        found = crm_mail_label(label ? label : "windows-1252");
+        || is_latin(label)) {
+        found = crm_mail_label(choose_latin(label, bytes, len));
+    }
+    else if (!strcmp(label, "MAC-CYRILLIC") && !has_low(bytes, len, 1)) {
+        found = crm_mail_label("windows-1251"); /* with quotes and dashes */
+    }
+    if (detector) {
+        uchardet_delete(detector);
     }
     return found;
 }

@@ -210,6 +210,26 @@ static const struct {
     {"cp949", "\276\310\263\347\307\317\274\274\277\344", "안녕하세요"},
     {"cp949", "\271\256\300\307\265\345\270\263\264\317\264\331",
      "문의드립니다"},
+    /* a few letters, which a detector takes for those of any language */
+    {"iso-8859-1", "Jos\351", "José"},
+    {"iso-8859-1", "Juan Mu\361oz", "Juan Muñoz"},
+    {"iso-8859-1", "Jo\343o Concei\347\343o", "João Conceição"},
+    {"iso-8859-1", "Ant\364nio", "Antônio"},
+    {"iso-8859-1", "na\357ve fa\347ade", "naïve façade"},
+    {"windows-1252", "It\222s 5 o\222clock \226 \223late\224\205",
+     "It’s 5 o’clock – “late”…"},
+    {"windows-1250", "Prosz\352 o ofert\352. Dzi\352kuj\352 za odpowied\237. "
+     "\243ukasz",
+     "Proszę o ofertę. Dziękuję za odpowiedź. Łukasz"},
+    {"windows-1257", "Laba diena, nor\353\350iau gauti pasi\373lym\340. A\350i"
+     "\373, \320ar\373nas",
+     "Laba diena, norėčiau gauti pasiūlymą. Ačiū, Šarūnas"},
+    {"windows-1251", "\307\344\360\340\342\361\362\342\363\351\362\345, \223"
+     "\365\356\367\363\224 \363\347\355\340\362\374 \366\345"
+     "\355\363",
+     "Здравствуйте, “хочу” узнать цену"},
+    {"x-mac-cyrillic", "\217\360\350\342\345\362", "Привет"},
+    {"gb18030", "\304\343\272\303", "你好"},
 };
 
 START_TEST(text_without_a_charset_is_detected)
