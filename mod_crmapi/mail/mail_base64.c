@@ -25,9 +25,14 @@ static int is_digit(char c)
 }
 
 /* Return whether BYTES, LEN of them, can be a text: without control characters,
- * and UTF-8 if UTF8. CUT: they may end within a character. */
+ * and UTF-8 if UTF8. CUT: they may end within a character. Or it is UTF-16 with a
+ * byte order mark, whatever is said. */
 static int is_text(const char *bytes, apr_size_t len, int utf8, int cut)
 {
+    if (len > 3 && (!memcmp(bytes, "\xff\xfe", 2)
+                    || !memcmp(bytes, "\xfe\xff", 2))) {
+        return 1;
+    }
     for (apr_size_t i = 0; i < len; i++) {
         if ((unsigned char)bytes[i] < ' '
             && !strchr("\t\n\r\f\033", bytes[i])) {
@@ -121,4 +126,15 @@ apr_size_t crm_mail_base64_piece(const char *raw, apr_size_t len)
     }
     return digits >= PIECE && (c == end || *c == '\n')
            ? (apr_size_t)(line - raw) : len;
+}
+
+int crm_mail_base64_digits(apr_size_t *count_p, const char *raw,
+                           apr_size_t len)
+{
+    apr_size_t i = 0;
+
+    while (i < len && (is_digit(raw[i]) || strchr(" \t\r\n", raw[i]))) {
+        *count_p += is_digit(raw[i++]);
+    }
+    return i == len;
 }

@@ -14,4 +14,9 @@ int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
  * first padding, if digits go on in the next line. */
 apr_size_t crm_mail_base64_piece(const char *raw, apr_size_t len);
 
+/* Count the digits in the LEN bytes RAW, a part of base64: add them to *COUNT_P. Return
+ * whether the rest is white space. */
+int crm_mail_base64_digits(apr_size_t *count_p, const char *raw,
+                           apr_size_t len);
+
 #endif /* CRM_MAIL_BASE64_H */

@@ -228,6 +228,29 @@ static crm_mail_charset_t detect(crm_mail_guess_t *guess, const char *bytes,
     return guess->charset;
 }
 
+/* Return whether the LEN BYTES are UTF-16 with a byte order mark, whatever is said
+ * of them (Encoding Standard, 6). */
+static int has_wide_mark(const char *bytes, apr_size_t len)
+{
+    return len > 1 && (!memcmp(bytes, "\xfe\xff", 2)
+                       || !memcmp(bytes, "\xff\xfe", 2))
+           && memchr(bytes, '\0', len);
+}
+
+/* Return whether the LEN BYTES can be in CHARSET, one of CRM_MAIL_WIDE; HIGH: they
+ * have one above 0x7f. Each blank and line end of UTF-16 and UTF-32 has a zero. */
+static int can_be_wide(const crm_mail_charset_t *charset, const char *bytes,
+                       apr_size_t len, int high)
+{
+    if (strncmp(charset->name, "UTF-16", 6)
+        && strncmp(charset->name, "UTF-32", 6)) {
+        return !high;
+    }
+    return memchr(bytes, '\0', len) || !crm_text_valid_utf8(bytes, len)
+           || (len < CHANCE && len % 2 == 0 && !memchr(bytes, ' ', len)
+               && !memchr(bytes, '\n', len));
+}
+
 /* Return the charset of the LEN BYTES, declared as CHARSET, with HINT if that
  * says nothing, else by GUESS. CHARSET and HINT may be NULL. */
 static crm_mail_charset_t charset_of(crm_mail_guess_t *guess,
@@ -235,12 +258,19 @@ static crm_mail_charset_t charset_of(crm_mail_guess_t *guess,
                                      const char *charset, const char *hint)
 {
     static const crm_mail_charset_t utf8 = {"UTF-8", CRM_MAIL_UTF8},
-                                    jis = {"ISO-2022-JP", CRM_MAIL_JIS};
+                                    jis = {"ISO-2022-JP", CRM_MAIL_JIS},
+                                    wide = {"UTF-16", CRM_MAIL_WIDE};
     crm_mail_charset_t said = crm_mail_label(charset);
     int high = has_high(bytes, len);
 
+    if (has_wide_mark(bytes, len)) {
+        return strncmp(said.name ? said.name : "", "UTF-32", 6) ? wide : said;
+    }
     if (said.coding == CRM_MAIL_WIDE) {
-        return said;
+        if (can_be_wide(&said, bytes, len, high)) {
+            return said;
+        }
+        said = crm_mail_label(NULL);
     }
     if (!high && (said.coding == CRM_MAIL_JIS || crm_mail_has_jis(bytes, len))) {
         return jis;

@@ -13,6 +13,7 @@
 #include "crm_array.h"
 #include "crm_buf.h"
 #include "crm_mail.h"
+#include "mail_reference.h"
 
 /* Maximum bytes of a name. */
 #define NAME_BYTES 40
@@ -23,6 +24,7 @@
 typedef struct html_t {
     const char *at, *end;
     crm_buf_t out;
+    crm_buf_t value;            /* of the attribute that is written */
     int many;                   /* an element has too many attributes */
 } html_t;
 
@@ -123,8 +125,9 @@ static piece_t read_value(html_t *html)
 }
 
 /* Write the attribute NAME with VALUE. */
-static void put_attribute(crm_buf_t *out, piece_t name, piece_t value)
+static void put_attribute(html_t *html, piece_t name, piece_t value)
 {
+    crm_buf_t *out = &html->out;
     apr_size_t before = out->len;
 
     crm_buf_putc(out, ' ');
@@ -132,8 +135,10 @@ static void put_attribute(crm_buf_t *out, piece_t name, piece_t value)
         out->len = before;
         return;
     }
+    html->value.len = 0;
+    crm_mail_html_references(&html->value, value.text, value.len, 1);
     crm_buf_puts(out, "=\"");
-    put_escaped(out, value.text, value.len);
+    put_escaped(out, html->value.data, html->value.len);
     crm_buf_putc(out, '"');
 }
 
@@ -159,7 +164,7 @@ static int read_attributes(html_t *html, int keep)
             html->many = 1;
         }
         else if (keep) {
-            put_attribute(&html->out, name, value);
+            put_attribute(html, name, value);
         }
     }
     return 0;
@@ -272,10 +277,11 @@ const char *crm_mail_html(apr_size_t *len_p, unsigned *cut_p,
     html_t reader = {.at = html, .end = html + len};
 
     crm_buf_init(&reader.out, len + 64, pool);
+    crm_buf_init(&reader.value, 256, pool);
     while (reader.at < reader.end) {
         piece_t text = read_until(&reader, "<");
 
-        crm_buf_add(&reader.out, text.text, text.len);
+        crm_mail_html_references(&reader.out, text.text, text.len, 0);
         if (reader.at < reader.end) {
             read_markup(&reader);
         }

@@ -178,13 +178,26 @@ static const char *decode(apr_size_t *len_p, const char *raw, apr_size_t len,
     return bytes;
 }
 
+/* Return the padding that COUNT digits of base64 lack. GMime drops what is before
+ * it. */
+static const char *padding(apr_size_t count)
+{
+    return count % 4 == 2 ? "==" : count % 4 == 3 ? "=" : "";
+}
+
 /* Decode the LEN bytes RAW of base64 as decode(). Several pieces may be joined,
- * each with its own padding. */
+ * each with its own padding; some have none. */
 static const char *decode_base64(apr_size_t *len_p, const char *raw,
                                  apr_size_t len, apr_pool_t *pool)
 {
+    apr_size_t count = 0;
     crm_buf_t all;
 
+    if (crm_mail_base64_digits(&count, raw, len)) {
+        raw = apr_pstrcat(pool, apr_pstrmemdup(pool, raw, len), padding(count),
+                          NULL);
+        len += strlen(padding(count));
+    }
     crm_buf_init(&all, len, pool);
     while (len) {
         apr_size_t piece = crm_mail_base64_piece(raw, len), got;
@@ -219,6 +232,23 @@ static const char *decode_quoted(apr_size_t *len_p, const char *raw,
                   GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE, pool);
 }
 
+/* Return whether CONTENT, base64, lacks its padding. */
+static int lacks_padding(GMimeDataWrapper *content)
+{
+    GMimeStream *stream = g_mime_data_wrapper_get_stream(content);
+    apr_size_t count = 0;
+    char bytes[4096];
+    ssize_t n;
+
+    g_mime_stream_reset(stream);
+    while ((n = g_mime_stream_read(stream, bytes, sizeof(bytes))) > 0) {
+        if (!crm_mail_base64_digits(&count, bytes, (apr_size_t)n)) {
+            return 0;
+        }
+    }
+    return *padding(count);
+}
+
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
                            apr_pool_t *pool)
 {
@@ -228,6 +258,12 @@ const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
     GMimeContentEncoding encoding = g_mime_part_get_content_encoding(part);
     const char *raw;
 
+    if (content && encoding == GMIME_CONTENT_ENCODING_BASE64
+        && !g_mime_content_type_is_type(type, "text", "*")
+        && lacks_padding(content)) {
+        raw = read_content(len_p, content, 1, pool);
+        return decode_base64(len_p, raw, *len_p, pool);
+    }
     if (!g_mime_content_type_is_type(type, "text", "*")
         || (encoding != GMIME_CONTENT_ENCODING_BASE64
             && encoding != GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE)) {

@@ -183,7 +183,7 @@
         .mail = "base64-no-padding",
         .from = "ada@example.org",
         .subject = "Hello",
-        .text = "Hello there!",
+        .text = "Hello there!!",
     },
     {
         .mail = "base64-not",

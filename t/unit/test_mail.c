@@ -319,7 +319,9 @@ START_TEST(attachments_are_kept_up_to_the_limit)
         "Content-Type: multipart/mixed; boundary=b\n\n"
         "--b\nContent-Type: application/x-a\n"
         "Content-Transfer-Encoding: base64\n\nAAECAw==\n"
-        "--b\nContent-Type: application/x-b\n\n12345\n--b--\n";
+        "--b\nContent-Type: application/x-b\n\n12345\n"
+        "--b\nContent-Type: application/x-c\n"
+        "Content-Transfer-Encoding: base64\n\nAAE\nCAw\n--b--\n";
     crm_mail_options_t four = {.attachment_bytes = 4}, none = {0};
     const crm_mail_attachment_t *all;
     crm_mail_t mail;
@@ -327,11 +329,13 @@ START_TEST(attachments_are_kept_up_to_the_limit)
     crm_mail_read(&mail, mail_text, strlen(mail_text), &four,
                   crm_check_pool());
     all = (const crm_mail_attachment_t *)(void *)mail.attachments->elts;
-    ck_assert_int_eq(mail.attachments->nelts, 2);
+    ck_assert_int_eq(mail.attachments->nelts, 3);
     ck_assert_uint_eq(all[0].size, 4);
     ck_assert_mem_eq(all[0].body, "\0\1\2\3", 4);
     ck_assert_uint_eq(all[1].size, 5);
     ck_assert_ptr_null(all[1].body);
+    ck_assert_uint_eq(all[2].size, 4);      /* without padding */
+    ck_assert_mem_eq(all[2].body, "\0\1\2\3", 4);
     crm_mail_read(&mail, mail_text, strlen(mail_text), &none,
                   crm_check_pool());
     all = (const crm_mail_attachment_t *)(void *)mail.attachments->elts;

@@ -223,6 +223,12 @@ static const struct {
     {"utf-8", "SGVsb\nG8gdGh\nlcmUhIQ==", "Hello there!!"},
     {"utf-8", "SGVs bG8g*dGhlcmUhIQ==", "Hello there!!"},
     {"utf-8", "R3LDvMOfZQ==", "Gr\xc3\xbc\xc3\x9f""e"},
+    /* without padding */
+    {"utf-8", "SGVsbG8gdGhlcmUhIQ", "Hello there!!"},
+    {"utf-8", "SGVsbG8gdGhl\ncmUhISE", "Hello there!!!"},
+    /* UTF-16, whatever is said */
+    {"utf-8", "//5HAHIA/ADfAGUA", "Gr\xc3\xbc\xc3\x9f""e"},
+    {"iso-8859-1", "/v8ARwByAPwA3wBl", "Gr\xc3\xbc\xc3\x9f""e"},
     {"iso-8859-1", "R3L832U=", "Gr\xc3\xbc\xc3\x9f""e"},
     {"utf-8", "Hello there please call me", "Hello there please call me"},
     {"utf-8", "Hi Bob,\n\ncall me.", "Hi Bob,\n\ncall me."},
@@ -366,6 +372,38 @@ START_TEST(what_html_hides_is_not_its_text)
 }
 END_TEST
 
+/* ---- character references ------------------------------------------------ */
+
+static const struct {
+    const char *html, *text;
+} references[] = {
+    {"&uuml;&#252;&#xFC;&#XFC;", "\xc3\xbc\xc3\xbc\xc3\xbc\xc3\xbc"},
+    /* numbers of windows-1252 */
+    {"It&#146;s 10 &#128; &#x96; &#132x", "It\xe2\x80\x99s 10 \xe2\x82\xac"
+     " \xe2\x80\x93 \xe2\x80\x9ex"},
+    {"a&#129;b", "a\xc2\x81" "b"},
+    /* names of HTML 5 */
+    {"Hello&comma; world&period; &ccaron;&Zcaron;&shcy;",
+     "Hello, world. \xc4\x8d\xc5\xbd\xd1\x88"},
+    {"&LT;p&GT; &lbrack;x&rsqb;", "<p> [x]"},
+    {"&none; &Ccaronx; &;", "&none; &Ccaronx; &;"},
+    /* without a semicolon */
+    {"a&nbsp b &amp c &lt d&copy", "a\xc2\xa0 b & c < d\xc2\xa9"},
+    {"AT&T x&copyright a&ampb", "AT&T x&copyright a&ampb"},
+    {"http://x/?a=1&lang=en&copy=2", "http://x/?a=1&lang=en&copy=2"},
+    {"<a href='http://x/?a&copy&comma;&amp;b'>t</a>",
+     "t <http://x/?a&copy,&b>"},
+    {"<img alt='&#147;x&colon;&#148;'>", "\xe2\x80\x9cx:\xe2\x80\x9d"},
+};
+
+START_TEST(references_are_read_as_browsers_do)
+{
+    same(references[_i].html, text_of(apr_pstrcat(
+        crm_check_pool(), HEAD "Content-Type: text/html\n\n",
+        references[_i].html, NULL)), references[_i].text);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("mail_texts");
@@ -385,6 +423,8 @@ int main(void)
     tcase_add_loop_test(texts, a_style_may_hide, 0, COUNT(styles));
     tcase_add_loop_test(texts, what_html_hides_is_not_its_text, 0,
                         COUNT(hidden));
+    tcase_add_loop_test(texts, references_are_read_as_browsers_do, 0,
+                        COUNT(references));
     suite_add_tcase(suite, texts);
     return crm_check_main(suite);
 }
