@@ -77,6 +77,7 @@ static const char *const people[] = {
     "i am out of the office", "i'm out of the office", "away from the office",
     "away from my mail", "away from my desk", "on vacation", "on holiday",
     "on annual leave", "on leave", "ooo", "ooto", "vacation message",
+    "vacation:", "away:",       /* procmail, vacation(1) */
     "absence notice", "abwesend", "abwesenheit", "abwesenheitsnotiz",
     "nicht im b\xc3\xbcro", "nicht im haus", "im urlaub", "ausser haus",
     "au\xc3\x9f""er haus", "absence du bureau", "absent du bureau",

@@ -136,18 +136,25 @@ static void read_group(crm_mail_t *mail, const char *group, apr_size_t len,
 /* Add the recipients that PART, message/delivery-status, reports to MAIL. */
 static void read_status(crm_mail_t *mail, GMimePart *part, apr_pool_t *pool)
 {
+    static const char *const ids[] = {
+        "Original-Envelope-Id",         /* the Message-ID: crmapid_smtp.c */
+        "X-Original-Message-ID"         /* Gmail's */
+    };
     apr_size_t len;
     const char *bytes = crm_mail_bytes(&len, part, pool);
     const char *text = crm_mail_source(mail, CRM_MAIL_CUT_TEXT, bytes, len,
                                        NULL, pool);
 
     for (int i = 0; *text && i < GROUPS; i++) {
-        const char *end = strstr(text, "\n\n"), *envelope;
+        const char *end = strstr(text, "\n\n");
 
         len = end ? (apr_size_t)(end + 1 - text) : strlen(text);
-        envelope = field(text, len, "Original-Envelope-Id", pool);
-        if (envelope) {         /* the Message-ID: crmapid_smtp.c */
-            crm_mail_add_ids(mail->references, envelope);
+        for (size_t k = 0; k < CRM_NELTS(ids); k++) {
+            const char *id = field(text, len, ids[k], pool);
+
+            if (id) {
+                crm_mail_add_ids(mail->references, id);
+            }
         }
         read_group(mail, text, len, pool);
         text += len;

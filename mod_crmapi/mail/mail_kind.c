@@ -23,6 +23,16 @@ static const char *header(GMimeMessage *mime, const char *name,
     return crm_mail_header(mime, name, 200, pool);
 }
 
+/* Return TEXT behind comments at its beginning (RFC 5322, 3.2.2). */
+static const char *skip_comments(const char *text)
+{
+    while (*text == '(' && strchr(text, ')')) {
+        text = strchr(text, ')') + 1;
+        text += strspn(text, " \t");
+    }
+    return text;
+}
+
 /* Return whether the first word of TEXT (may be NULL) is WORD, without case. */
 static int begins(const char *text, const char *word)
 {
@@ -81,7 +91,7 @@ static int answers_by(GMimeHeader *one, apr_pool_t *pool)
         }
         found = 1;
         for (size_t k = 0; k < CRM_NELTS(written); k++) {
-            found &= !begins(value, written[k]);
+            found &= !begins(skip_comments(value), written[k]);
         }
     }
     return found;

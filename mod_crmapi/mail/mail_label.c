@@ -85,7 +85,7 @@ static const struct {
     {{"gb18030", CRM_MAIL_MULTI},
      " gb18030 gbk gb2312 gb231280 gb23121980 gb231280gb231280 isoir58 "
      "iso58gb231280 chinese cngb euccn cp936 cp54936 cp51936 cp20936 "
-     "gb180302000 gb180302005 hzgb231280 "},
+     "gb180302000 gb180302005 hzgb231280 eucgb2312cn "},
     {{"ibm-1375_P100-2008", CRM_MAIL_MULTI},
      " big5 big5hkscs cnbig5 big5eten bigfive xxbig5 big5tw cp950 cp10002 "
      "big5hkscs2004 big5hkscs1999 big5e "},

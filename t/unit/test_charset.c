@@ -64,7 +64,7 @@ static const struct {
     {"x-mac-cyrillic|x-mac-ukrainian|mac-cyrillic", "\217", "П"},
     {"x-mac-ce|x-mac-centraleurroman", "\207", "á"},
     {"gb2312|gbk|gb18030|GB_2312-80|x-gbk|cp936|windows-936|ms936|iso-ir-58|"
-     "chinese|csGB2312|euc-cn|cn-gb", "\326\354\351\106", "朱镕"},
+     "chinese|csGB2312|euc-cn|cn-gb|eucgb2312_cn", "\326\354\351\106", "朱镕"},
     {"hz|hz-gb-2312", "~{VPND~}", "中文"},
     {"big5|big5-eten|x-x-big5|cn-big5|csBig5|cp950|windows-950|big5-hkscs",
      "\244\244\371\326", "中碁"},
