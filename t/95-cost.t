@@ -58,6 +58,7 @@ my @PARSERS = (
     [mail => "HTML", $HTML, "", 2048,
         "<a ", "<a href=x>", "<div>", ["<div>", "</div>"], "</div>", "<p>", "<!",
         "<!--", ["<!--", "-->"], "<![CDATA[", "<style>", "<script>", "&", "&amp;",
+        "&copy ", "&ab ", "&ccaron;", "&#146;",
         "&#x", "&#0;", "<", ">", "<br>", "<td>", "<table>", "<table><tr><td>",
         "<b><i>", "<b></i>", "<font>", "<li>", "<blockquote>", "<a b=c ", "a=b ",
         "<x a=\"", "<svg><p>", "<form>", "<option>", "<select>", "<title>",

@@ -43,11 +43,19 @@ static const char *const says[] = {
     "unroutable address", "bad destination mailbox",
     "not listed in domino directory", "recipient name is not recognized",
     "invalid user address", "user not exist", "this user doesn't have a",
-    "invalid final delivery userid",
+    "invalid final delivery userid", "user is unknown", "account not found",
+    "no account by that name", "no such person", "no such local user",
+    "bad recipient", "recipient doesn't exist", "not a valid recipient",
+    "address you entered", "address was not found", "no mailbox found",
+    "mailbox no longer exists", "mailbox has been closed", "account closed",
+    "account is closed", "account has been closed",
+    "account has been deactivated", "account has expired",
+    "unknown or illegal alias", "no longer on server",
     /* German, French, Spanish, Italian, Portuguese, Dutch, Russian */
     "benutzer unbekannt", "unbekannter benutzer", "benutzer nicht gefunden",
     "empf\xc3\xa4nger unbekannt", "unbekannter empf\xc3\xa4nger",
-    "empf\xc3\xa4nger existiert nicht", "adresse existiert nicht",
+    "empf\xc3\xa4nger existiert nicht", "empfaenger existiert nicht",
+    "empfaenger unbekannt", "adresse existiert nicht",
     "postfach existiert nicht", "utilisateur inconnu",
     "destinataire inconnu", "adresse inconnue", "bo\xc3\xaete inexistante",
     "usuario desconocido", "usuario no existe", "destinatario desconocido",
@@ -63,7 +71,8 @@ static const char *const says[] = {
 /* Words of a paragraph that speaks of something else. */
 static const char *const says_not[] = {
     "spam", "blocked", "blacklist", "blocklist", "block list", "policy",
-    "reputation", "relay access", "relaying", "quota", "mailbox full",
+    "reputation", "unsolicited", "invalid dns", "verify sender",
+    "sender user", "relay access", "relaying", "quota", "mailbox full",
     "mailbox is full", "sender address", "sender rejected", "sender verif",
     "from address", "your ip", "dmarc", "spf ", "dkim", "authenticat",
     "too large", "size limit", "rate limit", "too many"
@@ -179,8 +188,27 @@ static int has_one(const char *text, const char *const *words, size_t count)
     return 0;
 }
 
-/* Return the LEN bytes of the paragraph at TEXT, folded and with each run of
- * white space as one blank, in POOL. */
+/* Remove the words of TEXT that have an '@': a server may name the address within what
+ * it says, "User <ada@example.org> unknown". */
+static void drop_addresses(char *text)
+{
+    char *out = text;
+
+    while (*text) {
+        size_t len = strcspn(text, " ");
+
+        len += text[len] == ' ';
+        if (!memchr(text, '@', len)) {
+            memmove(out, text, len);
+            out += len;
+        }
+        text += len;
+    }
+    *out = '\0';
+}
+
+/* Return the LEN bytes of the paragraph at TEXT, folded, with each run of white space
+ * as one blank and without addresses, in POOL. */
 static const char *flatten(const char *text, apr_size_t len, apr_pool_t *pool)
 {
     char *flat = apr_palloc(pool, len + 1), *out = flat;
@@ -194,8 +222,9 @@ static const char *flatten(const char *text, apr_size_t len, apr_pool_t *pool)
         }
     }
     *out = '\0';
-    return crm_text_valid_utf8(flat, (apr_size_t)(out - flat))
-           ? crm_text_fold(flat, pool) : flat;
+    drop_addresses(flat);
+    return crm_text_valid_utf8(flat, strlen(flat)) ? crm_text_fold(flat, pool)
+                                                   : flat;
 }
 
 int crm_mail_status_exists(const char *text, apr_pool_t *scratch_pool)
