@@ -652,6 +652,19 @@ subtest "5.6 every wrong field at once, nested ones by their path" => sub {
     }
     is_deeply([sort keys %{$r->json->{error}}],
         ["code", "details", "message"], "5.6 beside code and message");
+    my $free = { ok => 1, size => { eu => "\0", us => [1, "x\0"] }, z => "\0" };
+    my @inside = ("size.eu", "size.us[1]", "z");
+    error_is($c->post("/api/v1/contacts", { custom_fields => $free }), 422,
+        "validation_error", "5.6 all within custom_fields",
+        ["bot_id", map { "custom_fields.$_" } @inside]);
+    error_is($c->post("/api/v1/activities", { activity_type => "note",
+        company_id => uuid(), metadata => $free }), 422, "validation_error",
+        "5.6 and metadata", ["company_id", map { "metadata.$_" } @inside]);
+    my ($item) = @{$c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
+        contacts => [{ custom_fields => $free, notes => 1 }] })->data->{errors}};
+    is_deeply([sort map { $_->{field} } @{$item->{details}}],
+        [(map { "contacts[0].custom_fields.$_" } @inside),
+        "contacts[0].notes"], "10.2 of an item, too");
 };
 
 subtest "6.5 a create: null is absent" => sub {

@@ -9,41 +9,92 @@
 
 #include "apr_strings.h"
 
+#include "crm_buf.h"
+
 /* The exponents of doubles are smaller than this. A number below 1e-400 is
  * zero. */
 #define EXPONENT_MAX 400
 
+/* So many faults are told, and so many bytes of their paths: a name may have 64
+ * KiB, and thousands of wrong values below it. */
+#define FAULTS_MAX 100
+#define PATHS_MAX 4096
+
+/* Where a value is: in a member of an object, or an entry of an array. */
+typedef struct place_t {
+    const struct place_t *above;        /* NULL: the whole value */
+    const char *name;                   /* NULL: an entry of an array */
+    size_t index;
+} place_t;
+
 /* The state of a walk through a value. */
 typedef struct walk_t {
-    const char *rule;
-    const char *path;           /* where the rule is broken; built while
-                                   returning, for errors only */
+    apr_array_header_t *faults; /* NULL: none */
+    apr_size_t paths;           /* bytes of their paths */
     apr_size_t extra;           /* bytes added by writing numbers without
                                    exponents */
     int max_depth;
     apr_pool_t *pool;
 } walk_t;
 
-static void walk_value(walk_t *walk, json_object *value, int depth);
+static void walk_value(walk_t *walk, json_object *value, int depth,
+                       const place_t *place);
 
-static void fail(walk_t *walk, const char *rule)
+static void add_place(crm_buf_t *path, const place_t *place)
 {
-    walk->rule = rule;
-    walk->path = "";
+    if (place->above) {
+        add_place(path, place->above);
+    }
+    if (place->name) {
+        crm_buf_putc(path, '.');
+        crm_buf_puts(path, place->name);
+    }
+    else {
+        crm_buf_printf(path, "[%" APR_SIZE_T_FMT "]", place->index);
+    }
 }
 
-static void walk_integer(walk_t *walk, json_object *value)
+/* Add to WALK that the value at PLACE breaks RULE. */
+static void fail(walk_t *walk, const place_t *place, const char *rule)
+{
+    crm_json_fault_t *fault;
+    crm_buf_t path;
+
+    crm_buf_init(&path, 64, walk->pool);
+    if (place) {
+        add_place(&path, place);
+    }
+    walk->paths += path.len;
+    crm_buf_putc(&path, '\0');
+    if (!walk->faults) {
+        walk->faults = apr_array_make(walk->pool, 1, sizeof(*fault));
+    }
+    fault = apr_array_push(walk->faults);
+    fault->path = path.data;
+    fault->rule = rule;
+}
+
+/* Return whether WALK has told enough. */
+static int is_full(const walk_t *walk)
+{
+    return walk->faults && (walk->faults->nelts >= FAULTS_MAX
+                            || walk->paths >= PATHS_MAX);
+}
+
+static void walk_integer(walk_t *walk, json_object *value,
+                         const place_t *place)
 {
     int64_t number = json_object_get_int64(value);
 
     /* json-c clamps larger numbers to these */
     if (number == INT64_MAX || number == INT64_MIN) {
-        fail(walk, "must be a number of at most 18 digits");
+        fail(walk, place, "must be a number of at most 18 digits");
     }
 }
 
 /* jsonb writes 1e300 with 300 zeros: count them. */
-static void walk_double(walk_t *walk, json_object *value)
+static void walk_double(walk_t *walk, json_object *value,
+                        const place_t *place)
 {
     const char *text = json_object_to_json_string(value);
     const char *e = strpbrk(text, "eE");
@@ -51,68 +102,70 @@ static void walk_double(walk_t *walk, json_object *value)
 
     if (!isfinite(json_object_get_double(value)) || exponent > EXPONENT_MAX
         || exponent < -EXPONENT_MAX) {
-        fail(walk, "must be a number that a double can hold");
+        fail(walk, place, "must be a number that a double can hold");
         return;
     }
     walk->extra += (apr_size_t)labs(exponent);
 }
 
-static void walk_string(walk_t *walk, json_object *value)
+static void walk_string(walk_t *walk, json_object *value,
+                        const place_t *place)
 {
     if (strlen(json_object_get_string(value))
         != (apr_size_t)json_object_get_string_len(value)) {
-        fail(walk, "must not contain U+0000");
+        fail(walk, place, "must not contain U+0000");
     }
 }
 
-static void walk_object(walk_t *walk, json_object *value, int depth)
+static void walk_object(walk_t *walk, json_object *value, int depth,
+                        const place_t *place)
 {
     json_object_object_foreach(value, name, member) {
-        walk_value(walk, member, depth);
-        if (walk->rule) {
-            walk->path = apr_pstrcat(walk->pool, ".", name, walk->path, NULL);
+        place_t here = {place, name, 0};
+
+        if (is_full(walk)) {
             return;
         }
+        walk_value(walk, member, depth, &here);
     }
 }
 
-static void walk_array(walk_t *walk, json_object *value, int depth)
+static void walk_array(walk_t *walk, json_object *value, int depth,
+                       const place_t *place)
 {
     size_t count = json_object_array_length(value);
 
-    for (size_t i = 0; i < count; i++) {
-        walk_value(walk, json_object_array_get_idx(value, i), depth);
-        if (walk->rule) {
-            walk->path = apr_psprintf(walk->pool, "[%" APR_SIZE_T_FMT "]%s",
-                                      i, walk->path);
-            return;
-        }
+    for (size_t i = 0; i < count && !is_full(walk); i++) {
+        place_t here = {place, NULL, i};
+
+        walk_value(walk, json_object_array_get_idx(value, i), depth, &here);
     }
 }
 
 /* The recursion is bounded: the parser has checked the depth before. */
-static void walk_value(walk_t *walk, json_object *value, int depth)
+static void walk_value(walk_t *walk, json_object *value, int depth,
+                       const place_t *place)
 {
     switch (json_object_get_type(value)) {
     case json_type_int:
-        walk_integer(walk, value);
+        walk_integer(walk, value, place);
         break;
     case json_type_double:
-        walk_double(walk, value);
+        walk_double(walk, value, place);
         break;
     case json_type_string:
-        walk_string(walk, value);
+        walk_string(walk, value, place);
         break;
     case json_type_object:
     case json_type_array:
         if (depth >= walk->max_depth) {
-            fail(walk, "is nested too deeply");
+            fail(walk, place, "is nested too deeply");
         }
         else if (json_object_is_type(value, json_type_object)) {
-            walk_object(walk, value, depth + 1);
+            walk_object(walk, value, depth + 1, place);
         }
         else {
-            walk_array(walk, value, depth + 1);
+            walk_array(walk, value, depth + 1, place);
         }
         break;
     default:
@@ -126,27 +179,23 @@ static const char *too_large(apr_size_t max_bytes, apr_pool_t *pool)
                         " bytes as JSON", max_bytes);
 }
 
-const char *crm_json_storable(const char **text_p, const char **path_p,
-                              json_object *value, apr_size_t max_bytes,
-                              int max_depth, apr_pool_t *result_pool)
+apr_array_header_t *crm_json_storable(const char **text_p, json_object *value,
+                                      apr_size_t max_bytes, int max_depth,
+                                      apr_pool_t *result_pool)
 {
-    walk_t walk = {NULL, "", 0, max_depth, result_pool};
+    walk_t walk = {NULL, 0, 0, max_depth, result_pool};
     const char *text = json_object_to_json_string_ext(
         value, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
     apr_size_t len = strlen(text);
 
-    *path_p = "";
-    if (len > max_bytes) {
-        return too_large(max_bytes, result_pool);
+    if (len <= max_bytes) {
+        walk_value(&walk, value, 0, NULL);
     }
-    walk_value(&walk, value, 0);
-    if (walk.rule) {
-        *path_p = walk.path;
-        return walk.rule;
+    if (!walk.faults && (len > max_bytes || walk.extra > max_bytes - len)) {
+        fail(&walk, NULL, too_large(max_bytes, result_pool));
     }
-    if (walk.extra > max_bytes - len) {
-        return too_large(max_bytes, result_pool);
+    if (!walk.faults) {
+        *text_p = apr_pstrdup(result_pool, text);
     }
-    *text_p = apr_pstrdup(result_pool, text);
-    return NULL;
+    return walk.faults;
 }

@@ -370,14 +370,16 @@ static void free_parse(const char **bind_p, crm_input_t *input,
                        json_object *value)
 {
     apr_size_t max = field->max ? field->max : FREE_MAX;
-    const char *inner, *rule;
+    apr_array_header_t *faults;
 
-    rule = crm_json_storable(bind_p, &inner, value, max, FREE_DEPTH,
-                             input->pool);
-    if (rule) {
-        *bind_p = NULL;
-        crm_input_error(input, apr_pstrcat(input->pool, path, inner, NULL),
-                        rule);
+    *bind_p = NULL;
+    faults = crm_json_storable(bind_p, value, max, FREE_DEPTH, input->pool);
+    for (int i = 0; faults && i < faults->nelts; i++) {
+        const crm_json_fault_t *fault = &APR_ARRAY_IDX(faults, i,
+                                                       crm_json_fault_t);
+
+        crm_input_error(input, apr_pstrcat(input->pool, path, fault->path,
+                                           NULL), fault->rule);
     }
 }
 

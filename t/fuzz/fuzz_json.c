@@ -24,14 +24,19 @@ static void must(int is)
 /* What can be stored is JSON itself, small enough, and says the same. */
 static void store(json_object *value, apr_pool_t *pool)
 {
-    const char *text = NULL, *path = NULL, *wrong;
+    apr_array_header_t *faults;
     json_object *again = NULL;
+    const char *text = NULL;
     apr_size_t offset;
 
-    wrong = crm_json_storable(&text, &path, value, 4096, 16, pool);
-    must(path != NULL);
-    if (!wrong) {
-        must(strlen(text) <= 4096 && !*path);
+    faults = crm_json_storable(&text, value, 4096, 16, pool);
+    must(!text == !!faults);
+    for (int i = 0; faults && i < faults->nelts; i++) {
+        must(APR_ARRAY_IDX(faults, i, crm_json_fault_t).path
+             && APR_ARRAY_IDX(faults, i, crm_json_fault_t).rule);
+    }
+    if (!faults) {
+        must(strlen(text) <= 4096);
         must(!crm_json_parse(&again, &offset, text, strlen(text), pool));
         must(json_object_equal(value, again));
     }

@@ -470,30 +470,98 @@ static const struct {
      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"]", too_large, ""},   /* 101 bytes */
 };
 
+/* Set *TEXT_P to the value TEXT as it is stored, with at most BYTES and LEVELS,
+ * or return its faults. */
+static apr_array_header_t *faults_of(const char **text_p, const char *text,
+                                     apr_size_t bytes, int levels)
+{
+    *text_p = NULL;
+    return crm_json_storable(text_p, parsed(text), bytes, levels,
+                             crm_check_pool());
+}
+
+static const crm_json_fault_t *fault_of(const apr_array_header_t *found, int i)
+{
+    return &APR_ARRAY_IDX(found, i, const crm_json_fault_t);
+}
+
 START_TEST(contract_6_3_what_can_be_stored)
 {
-    const char *text = NULL, *path = NULL;
-    const char *wrong = crm_json_storable(&text, &path,
-                                          parsed(stored[_i].text), 100, 3,
-                                          crm_check_pool());
+    const char *text;
+    apr_array_header_t *found = faults_of(&text, stored[_i].text, 100, 3);
+    const char *wrong = found ? fault_of(found, 0)->rule : "fine";
 
-    ck_assert_msg(!strcmp(wrong ? wrong : "fine",
-                          stored[_i].wrong ? stored[_i].wrong : "fine"),
-                  "%s: %s", stored[_i].text, wrong ? wrong : "fine");
-    ck_assert_str_eq(path, stored[_i].path);
-    if (!wrong) {
+    ck_assert_msg(!strcmp(wrong, stored[_i].wrong ? stored[_i].wrong : "fine"),
+                  "%s: %s", stored[_i].text, wrong);
+    ck_assert_str_eq(found ? fault_of(found, 0)->path : "", stored[_i].path);
+    if (!found) {
         ck_assert_str_eq(text, stored[_i].text);
     }
 }
 END_TEST
 
+START_TEST(contract_5_6_every_place_is_told)
+{
+    static const struct {
+        const char *path, *rule;
+    } expected[] = {
+        {".a", no_nul}, {".b[1]", no_integer}, {".b[2].c", no_double},
+        {".d.e[0]", too_deep}, {".f", no_nul},
+    };
+    const char *text;
+    apr_array_header_t *found = faults_of(
+        &text, "{\"a\":\"\\u0000\",\"b\":[0,99999999999999999999,{\"c\":1e400}],"
+        "\"d\":{\"e\":[[]]},\"f\":\"\\u0000\",\"g\":1}", 100, 3);
+
+    ck_assert_ptr_nonnull(found);
+    ck_assert_ptr_null(text);
+    ck_assert_int_eq(found->nelts, (int)(sizeof(expected)
+                                          / sizeof(expected[0])));
+    for (int i = 0; i < found->nelts; i++) {
+        ck_assert_str_eq(fault_of(found, i)->path, expected[i].path);
+        ck_assert_str_eq(fault_of(found, i)->rule, expected[i].rule);
+    }
+}
+END_TEST
+
+/* Return how many faults COUNT wrong values below a name of NAME bytes have. */
+static int faults_below(apr_size_t name, int count)
+{
+    apr_array_header_t *found;
+    const char *text;
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 65536, crm_check_pool());
+    crm_buf_puts(&buf, "{\"");
+    for (apr_size_t i = 0; i < name; i++) {
+        crm_buf_putc(&buf, 'k');
+    }
+    crm_buf_puts(&buf, "\":[");
+    for (int i = 0; i < count; i++) {
+        crm_buf_puts(&buf, i ? ",\"\\u0000\"" : "\"\\u0000\"");
+    }
+    crm_buf_puts(&buf, "]}");
+    crm_buf_putc(&buf, '\0');
+    found = faults_of(&text, buf.data, 65536, 16);
+    return found ? found->nelts : 0;
+}
+
+START_TEST(what_is_told_has_an_end)
+{
+    ck_assert_int_eq(faults_below(1, 99), 99);
+    ck_assert_int_eq(faults_below(1, 100), 100);
+    ck_assert_int_eq(faults_below(1, 101), 100);
+    ck_assert_int_eq(faults_below(2048, 10), 2);
+    ck_assert_int_eq(faults_below(32768, 10), 1);
+}
+END_TEST
+
 START_TEST(what_is_stored_is_compact)
 {
-    const char *text, *path;
+    const char *text;
 
-    ck_assert_ptr_null(crm_json_storable(&text, &path, parsed(
-        " { \"a\" : [ 1 , 2.50 , \"\\u00e4\\/\" ] , \"b\" : null } "), 100, 3,
-        crm_check_pool()));
+    ck_assert_ptr_null(faults_of(&text, " { \"a\" : [ 1 , 2.50 , \"\\u00e4\\/\" ]"
+                                 " , \"b\" : null } ", 100, 3));
     ck_assert_str_eq(text, "{\"a\":[1,2.50,\"\xc3\xa4/\"],\"b\":null}");
 }
 END_TEST
@@ -502,7 +570,7 @@ END_TEST
 START_TEST(storing_takes_no_more_than_its_size)
 {
     apr_pool_t *pool;
-    const char *text, *path;
+    const char *text;
     clock_t start;
     crm_buf_t buf;
     double ms;
@@ -520,8 +588,8 @@ START_TEST(storing_takes_no_more_than_its_size)
     close_with(&buf, "]}");
     crm_buf_putc(&buf, '\0');
     start = clock();
-    ck_assert_ptr_null(crm_json_storable(&text, &path, parsed(buf.data),
-                                         65536, 16, pool));
+    ck_assert_ptr_null(crm_json_storable(&text, parsed(buf.data), 65536, 16,
+                                         pool));
     ms = (double)(clock() - start) * 1000 / CLOCKS_PER_SEC;
     printf("# 64 KiB, 16,000 values below a name of 32 KiB: %.1f ms\n", ms);
     fflush(stdout);
@@ -565,6 +633,8 @@ int main(void)
     tcase_add_test(cost, storing_takes_no_more_than_its_size);
     tcase_add_loop_test(store, contract_6_3_what_can_be_stored, 0,
                         COUNT(stored));
+    tcase_add_test(store, contract_5_6_every_place_is_told);
+    tcase_add_test(store, what_is_told_has_an_end);
     tcase_add_test(store, what_is_stored_is_compact);
     tcase_add_test(store, what_is_written_is_compact);
     suite_add_tcase(suite, check);
