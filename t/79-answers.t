@@ -278,6 +278,14 @@ subtest "attachments" => sub {
             attachments => $case->[1] });
         error_is($refused, 422, "validation_error", $case->[0], [$case->[0]]);
     }
+    error_is($c->post(path($talk), { attachments => [{ data => "!" }, "x",
+        { filename => 5, content_type => "x", data => "YQ=" },
+        { filename => "", data => undef, more => 1 }] }), 422,
+        "validation_error", "5.6 every wrong member at once", ["content",
+        "attachments[0].data", "attachments[0].filename", "attachments[1]",
+        "attachments[2].content_type", "attachments[2].data",
+        "attachments[2].filename", "attachments[3].data",
+        "attachments[3].filename", "attachments[3].more"]);
     error_is($c->post(path($talk), { content => "x", attachments =>
         [{ %file, data => "YWFh" x 4_000_000 }] }), 413, "payload_too_large",
         "more than a body may have");

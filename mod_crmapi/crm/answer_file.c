@@ -80,13 +80,11 @@ static int is_type(json_object *value, apr_pool_t *pool)
            && !strcasecmp(crm_disposition_type(text, pool), text);
 }
 
-/* Set the values of FILE to those of ENTRY, number INDEX. Return 0 after an
- * error. */
-static int find_values(file_t *file, crm_input_t *input, json_object *entry,
-                       int index)
+/* Set the values of FILE to those of ENTRY, number INDEX: NULL if there is
+ * none, or after an error about it. */
+static void find_values(file_t *file, crm_input_t *input, json_object *entry,
+                        int index)
 {
-    int good = 1;
-
     json_object_object_foreach(entry, name, value) {
         int i = 0;
 
@@ -99,7 +97,6 @@ static int find_values(file_t *file, crm_input_t *input, json_object *entry,
         else if (!input->lenient) {
             refuse(input, index, apr_pstrdup(input->pool, name),
                    "is not a known field");
-            good = 0;
         }
     }
     for (int i = 0; i < MEMBERS; i++) {
@@ -110,10 +107,34 @@ static int find_values(file_t *file, crm_input_t *input, json_object *entry,
 
         if (rule) {
             refuse(input, index, members[i], rule);
-            good = 0;
+            file->values[i] = NULL;
         }
     }
-    return good;
+}
+
+/* Take the values of FILE, number INDEX, that are there, each for itself: all
+ * that is wrong is told at once (contract 5.6). */
+static void take_values(file_t *file, crm_input_t *input, int index)
+{
+    json_object *name = file->values[NAME], *type = file->values[TYPE];
+    json_object *data = file->values[DATA];
+
+    file->name = json_object_get_string(name);
+    file->type = type ? json_object_get_string(type) : TYPE_DEFAULT;
+    file->data = json_object_get_string(data);
+    file->size = data ? decoded_size(file->data, (apr_size_t)
+                                     json_object_get_string_len(data)) : 0;
+    if (name && !is_name(name)) {
+        refuse(input, index, members[NAME], "must be a line of 1 to 255"
+               " characters");
+    }
+    if (type && !is_type(type, input->pool)) {
+        refuse(input, index, members[TYPE], "must be a media type without"
+               " parameters, for example application/pdf");
+    }
+    if (file->size < 0) {
+        refuse(input, index, members[DATA], "must be base64");
+    }
 }
 
 /* Read ENTRY, number INDEX, into FILE. Return 0 after an error. */
@@ -127,26 +148,8 @@ static int read_file(file_t *file, crm_input_t *input, json_object *entry,
         refuse(input, index, "", "must be an object");
         return 0;
     }
-    if (!find_values(file, input, entry, index)) {
-        return 0;
-    }
-    file->name = json_object_get_string(file->values[NAME]);
-    file->type = file->values[TYPE] ? json_object_get_string(
-        file->values[TYPE]) : TYPE_DEFAULT;
-    file->data = json_object_get_string(file->values[DATA]);
-    file->size = decoded_size(file->data, (apr_size_t)
-                              json_object_get_string_len(file->values[DATA]));
-    if (!is_name(file->values[NAME])) {
-        refuse(input, index, members[NAME], "must be a line of 1 to 255"
-               " characters");
-    }
-    if (file->values[TYPE] && !is_type(file->values[TYPE], input->pool)) {
-        refuse(input, index, members[TYPE], "must be a media type without"
-               " parameters, for example application/pdf");
-    }
-    if (file->size < 0) {
-        refuse(input, index, members[DATA], "must be base64");
-    }
+    find_values(file, input, entry, index);
+    take_values(file, input, index);
     return crm_input_errors(input) == errors;
 }
 
