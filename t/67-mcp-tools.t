@@ -332,6 +332,10 @@ subtest "21.3 errors are those of the API" => sub {
         ["a&b=c", "nonsense"], "what is unknown is not ignored");
     is_deeply(refused("validation_error", "contacts_get", {})->{details},
         [{ field => "id", message => "is required" }], "no id");
+    is_deeply([map { "$_->{field} $_->{message}" } @{refused("validation_error",
+        "conversations_messages_get", { fields => 5 })->{details}}],
+        ["fields must be an array of names", "id is required",
+        "message_id is required"], "5.6 no ids: all at once");
     is_deeply(refused("validation_error", "contacts_get", { id => 5 })->{details},
         [{ field => "id", message => "must be a string" }], "an id of a type");
     is_deeply(refused("validation_error", "contacts_list", { search =>

@@ -364,9 +364,11 @@ static void set_path(reader_t *reader, const crm_operation_t *operation)
     for (; count < CRM_ROUTE_ARGS && reader->tool->ids[count]; count++) {
         if (!args[count].text) {
             refuse(reader, reader->tool->ids[count], "is required");
-            return;
         }
         size += args[count].len;
+    }
+    if (reader->error) {
+        return;                 /* an id may be missing; nothing is asked */
     }
     reader->operation->path = at = apr_palloc(reader->pool, size);
     for (int i = 0; i < count; i++) {
