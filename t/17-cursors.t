@@ -203,6 +203,17 @@ subtest "13.3 what is 422" => sub {
         "a cursor beside page", ["page"]);
     $wrong->("another filter", cursor => $cursor, search => "a");
     $wrong->("an empty one", cursor => "");
+    for my $none ("", "x", "**", "=" x length $cursor, $cursor . "A") {
+        error_is(page(cursor => $none, page_size => 0, created_after => "x"),
+            422, "validation_error", "5.6 what no list has, beside other"
+            . " wrong parameters: '$none'", [qw(created_after cursor page_size)]);
+    }
+    error_is(page(cursor => $cursor, page_size => 0), 422, "validation_error",
+        "one of another list may be one of this list", ["page_size"]);
+    error_is(page(cursor => "x", page => 2), 422, "validation_error",
+        "none, beside page", [qw(cursor page)]);
+    error_is($c->get("/api/v1/events?cursor=&page_size=0"), 422,
+        "validation_error", "nor the log", [qw(cursor page_size)]);
     my $searched = page(search => "a", page_size => 3)
         ->json->{pagination}{next_cursor};
     status_is(page(search => "a", cursor => $searched), 200, "a filter's own");

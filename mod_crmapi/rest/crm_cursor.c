@@ -17,6 +17,8 @@
 #define BYTES(keys) \
     (1 + (apr_size_t)(keys) * NUMBER + CRM_UUID_BYTES + NUMBER)
 #define TEXT_LEN(bytes) (((bytes) * 4 + 2) / 3)
+#define DIGITS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" \
+    "0123456789-_"
 #define IN_ORDER 1              /* the only flag */
 
 /* The number of a null, and the limits of times: milliseconds from the year 1
@@ -151,6 +153,18 @@ static int read_bytes(unsigned char *data, const char *text, int count,
                                        (apr_ssize_t)TEXT_LEN(BYTES(count)),
                                        APR_ENCODE_NONE, &len) == APR_SUCCESS
            && len == BYTES(count) && !strcmp(text_of(data, count, pool), text);
+}
+
+int crm_cursor_has_form(const char *text)
+{
+    apr_size_t len = strlen(text);
+
+    for (int count = 0; count <= CRM_SORT_KEYS; count++) {
+        if (len == TEXT_LEN(BYTES(count))) {
+            return strspn(text, DIGITS) == len;
+        }
+    }
+    return 0;
 }
 
 int crm_cursor_read(crm_cursor_t *cursor, const char *text,

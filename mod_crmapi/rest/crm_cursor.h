@@ -26,6 +26,9 @@ const char *crm_cursor_write(const crm_cursor_t *cursor,
                              const crm_sort_t *sort, apr_uint64_t list,
                              apr_pool_t *pool);
 
+/* Return whether TEXT has the form of a cursor, whatever its list is. */
+int crm_cursor_has_form(const char *text);
+
 /* Read TEXT into *CURSOR, whose strings are in POOL. Return 0 if it is not a
  * cursor that crm_cursor_write() makes for SORT and LIST. */
 int crm_cursor_read(crm_cursor_t *cursor, const char *text,

@@ -97,11 +97,25 @@ static const char *set_wait(crm_call_t *call, const char *text)
     return NULL;
 }
 
-/* The cursor is parsed after all other parameters: see read_cursor(). */
+/* Return whether CURSOR is a word, and not the place after a row. */
+static int is_word(const crm_operation_t *operation, const char *cursor)
+{
+    return !strcmp(cursor, CRM_CURSOR_START)
+           || (operation->kind == CRM_OP_LOG && !strcmp(cursor, CRM_LOG_END));
+}
+
+static const char no_cursor[] = "must be * or the next_cursor of this list with"
+    " these filters and this order";
+
+/* The cursor is parsed after all other parameters: see read_cursor(). What no list
+ * has as a cursor is told beside what is wrong with them. */
 static const char *set_cursor(crm_call_t *call, const char *text)
 {
-    crm_rest(call)->cursor = text;
-    return NULL;
+    crm_rest_t *rest = crm_rest(call);
+
+    rest->cursor = text;
+    return crm_cursor_has_form(text) || is_word(rest->endpoint->operation, text)
+           ? NULL : no_cursor;
 }
 
 static int takes_page(const crm_operation_t *operation)
@@ -459,13 +473,6 @@ static apr_uint64_t hash_list(const crm_call_t *call)
     return hash;
 }
 
-/* Return whether CURSOR is a word, and not the place after a row. */
-static int is_word(const crm_operation_t *operation, const char *cursor)
-{
-    return !strcmp(cursor, CRM_CURSOR_START)
-           || (operation->kind == CRM_OP_LOG && !strcmp(cursor, CRM_LOG_END));
-}
-
 /* Set order and page if the query has none, and parse the cursor if it has
  * one. */
 static void read_cursor(crm_input_t *input, crm_call_t *call)
@@ -493,8 +500,7 @@ static void read_cursor(crm_input_t *input, crm_call_t *call)
         rest->after = cursor;
         if (!crm_cursor_read(cursor, rest->cursor, rest->sort, rest->list,
                              call->pool)) {
-            crm_input_error(input, "cursor", "must be * or the next_cursor of "
-                            "this list with these filters and this order");
+            crm_input_error(input, "cursor", no_cursor);
         }
     }
 }
