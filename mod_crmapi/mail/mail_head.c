@@ -162,14 +162,16 @@ static int is_type(const char *value)
                && strcspn(slash + 1 + strspn(slash + 1, BLANKS), ends));
 }
 
-/* Let the last field of HEAD, a Content-Type without a type, have one: a text's,
- * as without the field (RFC 2045, 5.2), but not if it names a file. */
+/* Let the last field of HEAD, a Content-Type without a type, have one: that of
+ * several parts, if it has their boundary, else a text's, as without the field (RFC
+ * 2045, 5.2), but not if it names a file. */
 static void repair_type(crm_mail_head_t *head)
 {
     char *field = apr_pstrmemdup(head->block.pool,
                                  head->block.data + head->start,
                                  head->block.len - head->start);
     char *value = strchr(field, ':') + 1, *end;
+    int bare, parts;
 
     value += strspn(value, BLANKS);
     if (*value == '"' && (end = strchr(value + 1, '"'))) {
@@ -177,14 +179,19 @@ static void repair_type(crm_mail_head_t *head)
         memcpy(head->block.data + head->start, field, strlen(field));
     }
     end = value + strcspn(value, ";" BLANKS);
-    if (is_type(value) || (strcasestr(value, "name")
+    bare = !strncasecmp(value, "boundary=", 9);
+    if (bare) {
+        end = apr_pstrcat(head->block.pool, "; ", value, NULL);
+    }
+    parts = !strncasecmp(value, "multipart", 9)
+            || (strcasestr(end, "boundary=") && !strchr("tT", *value));
+    if ((!bare && is_type(value)) || (!parts && strcasestr(value, "name")
                            && strncasecmp(value, "text", 4))) {
         return;
     }
     head->block.len = head->start;
     crm_buf_printf(&head->block, "Content-Type: %s%s",
-                   strncasecmp(value, "multipart", 9) ? "text/plain"
-                   : "multipart/mixed",
+                   parts ? "multipart/mixed" : "text/plain",
                    *end ? end : "\n");
 }
 
@@ -295,6 +302,35 @@ static int is_parameter(const crm_mail_head_t *head, const char *line,
     return 0;
 }
 
+/* Lines of a header that may be boundaries which are looked at. */
+#define DELIMITERS 8
+
+/* Return whether LINE, LEN bytes and no field, is the boundary that HEAD declares: the
+ * blank line before it is missing. */
+static int is_delimiter(crm_mail_head_t *head, const char *line,
+                        apr_size_t len)
+{
+    const char *at = head->block.data, *end = at + head->block.len;
+
+    if (!head->has_type || len < 3 || memcmp(line, "--", 2)
+        || head->delimiters++ >= DELIMITERS) {
+        return 0;
+    }
+    line += 2;
+    for (len -= 2; len && strchr(BLANKS, line[len - 1]); len--) {
+    }
+    while (len && (at = memmem(at, (size_t)(end - at), line, len))) {
+        const char *behind = at + len;
+
+        if (at > head->block.data && strchr("=\"", at[-1])
+            && behind < end && strchr("\";" BLANKS, *behind)) {
+            return 1;
+        }
+        at++;
+    }
+    return 0;
+}
+
 /* Add LINE, LEN bytes, to the last field of HEAD, as far as it has room. */
 static void add_line(crm_mail_head_t *head, const char *line, apr_size_t len)
 {
@@ -324,7 +360,8 @@ int crm_mail_head_add(crm_mail_head_t *head, const char *line, apr_size_t len)
     apr_size_t name = name_length(line, len);
     int folded = len && (*line == ' ' || *line == '\t');
 
-    if (head->field == CRM_MAIL_FIELD_NONE && (folded || !name)) {
+    if ((head->field == CRM_MAIL_FIELD_NONE && (folded || !name))
+        || (!folded && !name && is_delimiter(head, line, len))) {
         return 0;
     }
     if (!folded && is_parameter(head, line, len)) {

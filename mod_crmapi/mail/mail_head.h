@@ -28,6 +28,7 @@ typedef struct crm_mail_head_t {
     crm_mail_field_t field;     /* the last one, at START of BLOCK */
     apr_size_t start;
     int over;                   /* it has more bytes than are read */
+    int delimiters;             /* lines that may be boundaries */
     int counts[CRM_MAIL_ADDRESS_FIELDS]; /* of fields with addresses, by name */
 } crm_mail_head_t;
 
@@ -35,8 +36,8 @@ typedef struct crm_mail_head_t {
 void crm_mail_head_begin(crm_mail_head_t *head, apr_pool_t *pool);
 
 /* Add LINE, LEN bytes with its end, to HEAD. A line that is no field is
- * ignored. Return 0 if it is none and HEAD has no field yet: the header is
- * missing. */
+ * ignored. Return 0 if it is none and HEAD has no field yet, because the header is
+ * missing; or if it is the boundary that HEAD declares. */
 int crm_mail_head_add(crm_mail_head_t *head, const char *line, apr_size_t len);
 
 /* End HEAD: BLOCK is a header that a parser reads in time linear in its size. */

@@ -143,6 +143,20 @@ static const struct {
     {"Content-Type: text / html\n\n<p>words", "words"},
     {"Content-Type: (x) text/html\n\n<p>words", "words"},
     {"Content-Type: application; name=a.txt\n\nwords", ""},
+    {"Content-Type: ; boundary=\"b\"\n\n" ALTERNATIVES, "plain\nrich"},
+    {"Content-Type: boundary=b\n\n" ALTERNATIVES, "plain\nrich"},
+    {"Content-Type: boundary=\"a/b\"\n\n--a/b\n\nwords\n--a/b--\n", "words"},
+    {"Content-Type: ; boundary=b\n\nwords", "words"},
+    {"Content-Type: text; boundary=b\n\nwords", "words"},
+    /* without a blank line before the parts */
+    {"Content-Type: multipart/alternative; boundary=\"b\"\n" ALTERNATIVES,
+     "plain"},
+    {"Content-Type: multipart/alternative; boundary=b; x=y\r\nX-Y: z\r\n"
+     ALTERNATIVES, "plain"},
+    {"Content-Type: multipart/alternative; boundary=b\n--c\nX-Y: z\n\n"
+     ALTERNATIVES, "plain"},
+    {"Content-Type: multipart/mixed; boundary=c\n\n--c\nContent-Type:"
+     " multipart/alternative; boundary=b\n" ALTERNATIVES "--c--\n", "plain"},
     {"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text\n"
      "\nwords\n--b--\n", "words"},
     {"Content-Transfer-Encoding: \"quoted-printable\"\n\nw=6Frds", "words"},
