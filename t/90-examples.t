@@ -67,7 +67,7 @@ sub address {
     return $path =~ s/\{\w+\}/$id/gr;
 }
 
-# The parameters of OPERATION in WHERE that have an example: name => example.
+# The parameters of OPERATION in WHERE: name => example.
 sub examples_of {
     my ($operation, $where) = @_;
     my @all = grep { $_->{in} eq $where } map { $openapi->resolve($_) }
@@ -75,6 +75,8 @@ sub examples_of {
     my @none = map { $_->{name} } grep { !exists $_->{example} } @all;
     is("@none", "", "each parameter in $where has an example")
         if $where ne "path";
+    is(join(" ", map { $_->{name} } grep { !$_->{description} } @all), "",
+        "20.7 each parameter in $where says what it means");
     return map { ($_->{name} => ref $_->{example} ? "true" : $_->{example}) }
         @all;
 }
@@ -97,6 +99,20 @@ sub echoed {
     }
 }
 
+# The properties of SCHEMA, at PLACE, that have no words.
+sub silent {
+    my ($schema, $place) = @_;
+    my $properties = $schema->{properties} || {};
+
+    return (map({ my $one = $properties->{$_};
+        ($one->{description} || $one->{'$ref'} ? () : "$place.$_",
+            silent($one, "$place.$_")) } sort keys %$properties),
+        $schema->{items} ? silent($schema->{items}, "$place\[]") : ());
+}
+my $schemas = $document->{components}{schemas};
+is_deeply([map { silent($schemas->{$_}, $_) } sort keys %$schemas], [],
+    "20.7 each field says what it means");
+
 my @operations = map { my $path = $_; map { { %{$document->{paths}{$path}{$_}},
     method => uc $_, path => $path } } grep { $_ ne "head" }
     keys %{$document->{paths}{$path}} } keys %{$document->{paths}};
@@ -108,6 +124,7 @@ for my $operation (sort { $order{$a->{method}} <=> $order{$b->{method}}
     subtest $name => sub {
         my %query = examples_of($operation, "query");
         my %headers = examples_of($operation, "header");
+        examples_of($operation, "path");
         # the same key for another request would be refused
         my $key = delete $headers{"Idempotency-Key"};
         my $need = $operation->{path} =~ /by-email$/

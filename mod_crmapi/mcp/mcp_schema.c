@@ -11,6 +11,7 @@
 #include "crm_array.h"
 #include "crm_op.h"
 #include "crm_op_list.h"
+#include "crm_openapi_words.h"
 #include "crm_rest.h"
 
 /* References in the document are nested, but none leads to itself. */
@@ -110,7 +111,8 @@ static int is_left_out(const char *name, json_object *value)
     return !strcmp(name, "format")
            ? !strcmp(json_object_get_string(value), "uuid")
            : !strcmp(name, "description")
-             && json_object_get_string_len(value) < DOC_MIN;
+             && (json_object_get_string_len(value) < DOC_MIN
+                 || crm_openapi_is_usual(json_object_get_string(value)));
 }
 
 /* How a schema is copied. */

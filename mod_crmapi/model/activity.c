@@ -37,7 +37,7 @@ static const crm_field_t fields[] = {
 /* The filters that lists below a contact or company have, too. */
 #define FILTERS \
     {.field = {.name = "activity_type", .type = &crm_type_enum, \
-               .values = activity_types}, \
+               .values = activity_types, .doc = "only this type"}, \
      .by = CRM_BY_VALUE, \
      .sql = "t.activity_type = ?"}, \
     {.field = {.name = "completed", .type = &crm_type_boolean, \
@@ -57,10 +57,12 @@ static const crm_field_t fields[] = {
     CRM_FILTER_UPDATED
 
 static const crm_filter_t list_filters[] = {
-    {.field = {.name = "contact_id", .type = &crm_type_ref},
+    {.field = {.name = "contact_id", .type = &crm_type_ref,
+               .doc = "only activities of this contact"},
      .by = CRM_BY_VALUE,
      .sql = "t.contact_id = ?"},
-    {.field = {.name = "company_id", .type = &crm_type_ref},
+    {.field = {.name = "company_id", .type = &crm_type_ref,
+               .doc = "only activities of this company"},
      .by = CRM_BY_VALUE,
      .sql = "t.company_id = ?"},
     FILTERS,

@@ -84,10 +84,12 @@ static const crm_field_t fields[] = {
 };
 
 static const crm_filter_t list_filters[] = {
-    {.field = {.name = "status", .type = &crm_type_enum, .values = statuses},
+    {.field = {.name = "status", .type = &crm_type_enum, .values = statuses,
+               .doc = "only enrollments in this state"},
      .by = CRM_BY_VALUE,
      .sql = "t.status = ?"},
-    {.field = {.name = "contact_id", .type = &crm_type_ref},
+    {.field = {.name = "contact_id", .type = &crm_type_ref,
+               .doc = "only enrollments of this contact"},
      .by = CRM_BY_VALUE,
      .sql = "t.contact_id = ?"},
     {.field = {.name = "template_id", .type = &crm_type_ref,

@@ -80,7 +80,8 @@ static const crm_filter_t list_filters[] = {
 };
 
 static const crm_filter_t all_filters[] = {
-    {.field = {.name = "conversation_id", .type = &crm_type_ref},
+    {.field = {.name = "conversation_id", .type = &crm_type_ref,
+               .doc = "only messages of this conversation"},
      .by = CRM_BY_VALUE,
      .sql = "t.conversation_id = ?"},
     FILTERS,

@@ -33,17 +33,20 @@ static const crm_field_t fields[] = {
 };
 
 static const crm_filter_t list_filters[] = {
-    {.field = {.name = "pipeline_id", .type = &crm_type_ref},
+    {.field = {.name = "pipeline_id", .type = &crm_type_ref,
+               .doc = "only cards in this pipeline"},
      .by = CRM_BY_VALUE,
      .sql = "s.pipeline_id = ?"},
-    {.field = {.name = "pipeline_stage_id", .type = &crm_type_ref},
+    {.field = {.name = "pipeline_stage_id", .type = &crm_type_ref,
+               .doc = "only cards in this stage"},
      .by = CRM_BY_VALUE,
      .sql = "t.pipeline_stage_id = ?"},
     {.field = {.name = "bot_id", .type = &crm_type_ref,
                .doc = "of the stage's agent"},
      .by = CRM_BY_VALUE,
      .sql = "s.bot_id = ?"},
-    {.field = {.name = "contact_id", .type = &crm_type_ref},
+    {.field = {.name = "contact_id", .type = &crm_type_ref,
+               .doc = "only cards of this contact"},
      .by = CRM_BY_VALUE,
      .sql = "t.contact_id = ?"},
     {.field = {.name = "include_archived", .type = &crm_type_boolean,

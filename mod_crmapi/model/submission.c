@@ -33,10 +33,12 @@ static const crm_filter_t list_filters[] = {
 };
 
 static const crm_filter_t all_filters[] = {
-    {.field = {.name = "form_id", .type = &crm_type_ref},
+    {.field = {.name = "form_id", .type = &crm_type_ref,
+               .doc = "only submissions of this form"},
      .by = CRM_BY_VALUE,
      .sql = "t.form_id = ?"},
-    {.field = {.name = "contact_id", .type = &crm_type_ref},
+    {.field = {.name = "contact_id", .type = &crm_type_ref,
+               .doc = "only submissions of this contact"},
      .by = CRM_BY_VALUE,
      .sql = "t.contact_id = ?"},
     INTERNAL,

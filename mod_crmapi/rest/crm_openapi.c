@@ -11,6 +11,7 @@
 #include "crm_op_list.h"
 #include "crm_op_log.h"
 #include "crm_openapi_merge.h"
+#include "crm_openapi_words.h"
 #include "crm_origin.h"
 #include "crm_rest.h"
 
@@ -215,7 +216,7 @@ static void add_sort_parameter(crm_buf_t *buf, const crm_sort_t *sort)
         add(buf, i ? "," : "");
         add_string(buf, sort[i].name);
     }
-    add(buf, "]},'example':");
+    add(buf, "]},'description':'what the rows are ordered by','example':");
     add_string(buf, sort->name);
     add(buf, "},");
 }
@@ -231,8 +232,8 @@ static void add_order_parameter(crm_buf_t *buf, const crm_sort_t *sorts)
     add(buf, "{'name':'order','in':'query','example':'asc','schema':"
         "{'type':'string','enum':['asc','desc']");
     if (!differ) {
-        add(buf, sorts->ascending ? ",'default':'asc'}},"
-                 : ",'default':'desc'}},");
+        add(buf, sorts->ascending ? ",'default':'asc'}" : ",'default':'desc'}");
+        add(buf, ",'description':'asc: the smallest or oldest first'},");
         return;
     }
     add(buf, "},'description':'by default");
@@ -696,6 +697,8 @@ static crm_error_t *make(json_object *into, const crm_router_t *router,
     }
     CRM_ERR(add_events(into, events, pool));
     add_tags(into);
+    crm_openapi_words(json_object_object_get(json_object_object_get(
+        into, "components"), "schemas"));
     return NULL;
 }
 

@@ -1551,35 +1551,52 @@ export interface components {
         ErrorDetail: {
             /** @description emails[1].email; empty: the body itself */
             field: string;
+            /** @description for people */
             message: string;
         };
         ErrorBody: {
-            /** @enum {string} */
+            /**
+             * @description for programs
+             * @enum {string}
+             */
             code: "bad_request" | "unauthorized" | "forbidden" | "not_found" | "method_not_allowed" | "conflict" | "gone" | "precondition_failed" | "payload_too_large" | "uri_too_long" | "unsupported_media_type" | "validation_error" | "rate_limited" | "internal_error" | "service_unavailable";
+            /** @description for people */
             message: string;
+            /** @description each wrong field */
             details?: components["schemas"]["ErrorDetail"][];
         };
         Error: {
             error: components["schemas"]["ErrorBody"];
         };
         ValidationError: {
+            /** @description what went wrong */
             error: WithRequired<components["schemas"]["ErrorBody"], "details">;
         };
         /** @description With the parameter cursor */
         CursorPagination: {
+            /** @description rows of a page */
             page_size: number;
+            /** @description the next page; null: none */
             next_cursor: string | null;
+            /** @description whether there is a next page */
             has_more: boolean;
         };
         Pagination: {
+            /** @description number of the page, from 1 */
             page: number;
+            /** @description rows of a page */
             page_size: number;
+            /** @description how many there are in all */
             total: number;
+            /** @description how many pages there are */
             total_pages: number;
         };
         /** @description What was deleted */
         Deleted: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
         };
         ErasureStatus: {
@@ -1602,14 +1619,22 @@ export interface components {
         E164Number: string;
         Email: {
             email: components["schemas"]["EmailAddress"];
+            /** @description whether it is the first choice */
             is_primary: boolean;
         };
         /** @description email or phone_number, and not both */
         SuppressionInput: {
-            /** @example ada@example.com */
+            /**
+             * @description an e-mail address
+             * @example ada@example.com
+             */
             email?: string | null;
-            /** @example +49 30 901820 */
+            /**
+             * @description a phone number
+             * @example +49 30 901820
+             */
             phone_number?: string | null;
+            /** @description why */
             reason?: string | null;
         } & ({
             email?: null;
@@ -1618,48 +1643,93 @@ export interface components {
         });
         EmailInput: {
             email: components["schemas"]["EmailAddress"];
+            /** @description whether it is the first choice */
             is_primary?: boolean | null;
         };
         Phone: {
-            phone_number: components["schemas"]["PhoneNumber"];
+            /**
+             * @description a phone number
+             * @example +49 30 901820
+             */
+            phone_number: string;
+            /** @description whether it is the first choice */
             is_primary: boolean;
         };
         PhoneInput: {
             phone_number: components["schemas"]["PhoneNumber"];
+            /** @description whether it is the first choice */
             is_primary?: boolean | null;
         };
         Sequence: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
+            /** @description its name */
             name: string;
-            /** @enum {string} */
+            /**
+             * @description its state
+             * @enum {string}
+             */
             status: "active" | "completed" | "stopped" | "failed";
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the agent that owns it
+             */
             bot_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the sequence template
+             */
             template_id: string;
         };
         Step: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
+            /** @description place in the sequence, from 1 */
             sort_order: number;
-            /** @enum {string} */
+            /**
+             * @description how it is sent
+             * @enum {string}
+             */
             channel: "email" | "voice" | "sms";
-            /** @enum {string} */
+            /**
+             * @description its state
+             * @enum {string}
+             */
             status: "scheduled" | "sending" | "sent" | "skipped" | "failed" | "cancelled";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it is to be sent
+             */
             scheduled_for: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was sent
+             */
             sent_at: string | null;
+            /** @description to whom it is sent */
             to_identifier: string | null;
+            /** @description what the call is for */
             voice_objective?: string | null;
+            /** @description words of the call */
             voice_script?: string | null;
+            /** @description subject of the mail */
             email_subject?: string | null;
+            /** @description text of the mail */
             email_body?: string | null;
+            /** @description text of the SMS */
             sms_body?: string | null;
         };
         MessageInput: {
-            /** @example Yes, we are open on Saturday. */
+            /**
+             * @description the text
+             * @example Yes, we are open on Saturday.
+             */
             content: string;
             /**
              * @description text/plain if absent; Markdown (CommonMark) becomes HTML in a mail
@@ -1677,14 +1747,20 @@ export interface components {
             cc?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
             /** @description files of a mail or chat, at most 10 MiB together */
             attachments?: {
-                /** @example offer.pdf */
+                /**
+                 * @description name of the file
+                 * @example offer.pdf
+                 */
                 filename: string;
                 /**
                  * @description application/octet-stream if absent
                  * @example application/pdf
                  */
                 content_type?: string | null;
-                /** @example JVBERi0xLjcK */
+                /**
+                 * @description what was asked for
+                 * @example JVBERi0xLjcK
+                 */
                 data: string;
             }[] | null;
         };
@@ -1696,7 +1772,10 @@ export interface components {
             from: string;
         };
         UpsertInput: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the agent that owns it
+             */
             bot_id: string;
             /** @description What a match does with what it has already */
             on_match?: {
@@ -1711,19 +1790,29 @@ export interface components {
                  */
                 custom_fields?: "replace" | "merge";
             } | null;
+            /** @description the items */
             contacts: components["schemas"]["ContactItem"][];
         };
         UpsertResult: {
+            /** @description what was created */
             created: components["schemas"]["Contact"][];
+            /** @description what was updated */
             updated: components["schemas"]["Contact"][];
+            /** @description what was refused */
             errors: {
+                /** @description place in the request, from 0 */
                 index: number;
+                /** @description for people */
                 message: string;
+                /** @description each wrong field */
                 details: components["schemas"]["ErrorDetail"][];
             }[];
         };
         CompanyUpsertInput: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the agent that owns it
+             */
             bot_id: string;
             /** @description What a match does with what it has already */
             on_match?: {
@@ -1738,21 +1827,34 @@ export interface components {
                  */
                 custom_fields?: "replace" | "merge";
             } | null;
+            /** @description the items */
             companies: components["schemas"]["CompanyItem"][];
         };
         CompanyUpsertResult: {
+            /** @description what was created */
             created: components["schemas"]["Company"][];
+            /** @description what was updated */
             updated: components["schemas"]["Company"][];
+            /** @description what was refused */
             errors: {
+                /** @description place in the request, from 0 */
                 index: number;
+                /** @description for people */
                 message: string;
+                /** @description each wrong field */
                 details: components["schemas"]["ErrorDetail"][];
             }[];
         };
         StartInput: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the sequence template
+             */
             template_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the agent that owns it
+             */
             bot_id?: string | null;
             /**
              * Format: uuid
@@ -1761,47 +1863,79 @@ export interface components {
             contact_id?: string | null;
             /** @description At least one e-mail or phone number, unless there is a contact_id */
             contact?: {
+                /** @description e-mail addresses */
                 emails?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
+                /** @description phone numbers */
                 phone_numbers?: (components["schemas"]["E164Number"] | {
                     phone_number: components["schemas"]["E164Number"];
                     is_primary?: boolean | null;
                 })[] | null;
+                /** @description first name */
                 first_name?: string | null;
+                /** @description last name */
                 last_name?: string | null;
+                /** @description name of the company */
                 company?: string | null;
+                /** @description position at work */
                 job_title?: string | null;
+                /** @description where it comes from */
                 lead_source?: string | null;
+                /** @description free notes */
                 notes?: string | null;
+                /** @description fields of your own */
                 custom_fields?: {
                     [key: string]: unknown;
                 } | null;
+                /** @description labels */
                 tags?: string[] | null;
             } | null;
             /** @description true skips human review; false if absent */
             auto_approve?: boolean | null;
+            /** @description makes it happen once */
             idempotency_key?: string | null;
+            /** @description its name */
             name?: string | null;
         };
         StartResult: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the sequence
+             */
             sequence_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the enrollment
+             */
             enrollment_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the contact
+             */
             contact_id: string;
-            /** @enum {string} */
+            /**
+             * @description what became of the contact
+             * @enum {string}
+             */
             contact_action: "created" | "updated";
+            /** @description without a review */
             auto_approve: boolean;
+            /** @description its state */
             status: string;
+            /** @description path of the enrollment */
             status_url: string;
         };
         /** @description The workspace that the API key belongs to. */
         Workspace: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
+            /** @description its name */
             name: string;
             /** @description short name, unique among the workspaces of the site */
             slug: string;
+            /** @description what the workspace may use */
             plan: string;
             /** @description name in the IANA time zone database */
             time_zone: string;
@@ -1818,23 +1952,39 @@ export interface components {
             };
             /** @description the key of the request */
             key: {
-                /** Format: uuid */
+                /**
+                 * Format: uuid
+                 * @description id of this object
+                 */
                 id: string;
+                /** @description its name */
                 name: string;
+                /** @description what the key may do */
                 scopes: ("read" | "write")[];
-                /** Format: date-time */
+                /**
+                 * Format: date-time
+                 * @description when the key ends
+                 */
                 expires_at: string | null;
             };
         };
         /** @description An agent of the workspace; its id is passed as bot_id elsewhere. */
         Agent: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the workspace
+             */
             workspace_id: string;
+            /** @description its name */
             name: string | null;
             /** @description URL-safe handle used in dashboard links */
             slug: string | null;
+            /** @description a short text */
             summary: string | null;
             /** @description true for next-generation agents */
             is_agent: boolean;
@@ -1842,9 +1992,14 @@ export interface components {
             enabled: boolean;
             /** @description chat embed allowed on public sites */
             public: boolean;
+            /** @description a free text */
             agent_role: string | null;
-            /** @enum {string|null} */
+            /**
+             * @description whom it serves
+             * @enum {string|null}
+             */
             agent_type: "internal" | "external" | "both" | null;
+            /** @description a free text */
             agent_status: string | null;
             /** @description brand color */
             agent_color: string | null;
@@ -1852,9 +2007,13 @@ export interface components {
             agent_email: string | null;
             /** @description voice/SMS number when attached */
             agent_phone: string | null;
+            /** @description first words of the chat */
             chat_greeting: string | null;
+            /** @description words of the picture */
             chat_avatar_intro: string | null;
+            /** @description picture in the chat */
             chat_avatar_image_url: string | null;
+            /** @description first words of a call */
             phone_greeting: string | null;
             /** @description text-to-speech voice id */
             phone_voice_id: string | null;
@@ -1862,6 +2021,7 @@ export interface components {
             text_greeting: string | null;
             /** @description inbound email processed */
             email_inbound: boolean | null;
+            /** @description mails are answered */
             email_outbound_autoreply: boolean | null;
             /** @description From address */
             email_outbound_email: string | null;
@@ -1869,94 +2029,157 @@ export interface components {
             email_outbound_name: string | null;
             /** @description booking integration in use; null if booking is off */
             booking_provider: string | null;
+            /** @description what can be booked */
             enabled_event_type_ids: string[] | null;
+            /** @description a teammate may take over */
             allow_human_takeover: boolean;
+            /** @description escalations are noticed */
             escalation_detection_enabled: boolean;
+            /** @description sentiments are analysed */
             sentiment_analysis_enabled: boolean;
             /** @description approximate count of knowledge entries */
             knowledge_count: number;
             /** @description lifetime count */
             number_of_conversations: number;
+            /** @description what people ask about */
             popular_topics: string[] | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
         };
         /** @description A sales pipeline of an agent. */
         Pipeline: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the workspace
+             */
             workspace_id: string;
             /**
              * Format: uuid
              * @description owning agent
              */
             bot_id: string;
+            /** @description its name */
             name: string;
+            /** @description whether it is the first choice */
             is_default: boolean;
+            /** @description whether it is private */
             is_private: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
             updated_at: string;
         };
         /** @description A stage of a pipeline. */
         PipelineStage: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
             /**
              * Format: uuid
              * @description owning agent
              */
             bot_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the pipeline
+             */
             pipeline_id: string;
+            /** @description its name */
             name: string;
             /** @description hex color */
             color: string;
             /** @description 0-indexed position in the pipeline */
             order_index: number;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
             updated_at: string;
         };
         /** @description An organisation that contacts belong to. */
         Company: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the workspace
+             */
             workspace_id: string;
             /**
              * Format: uuid
              * @description owning agent
              */
             bot_id: string;
+            /** @description its name */
             name: string;
             /** @description primary domain */
             domain: string | null;
+            /** @description address of the website */
             website: string | null;
+            /** @description branch of business */
             industry: string | null;
             /** @description free-form band */
             company_size: string | null;
+            /** @description a free text */
             company_type: string | null;
+            /** @description how many work there */
             employee_count: number | null;
+            /** @description in a year */
             annual_revenue: number | null;
+            /** @description a longer text */
             description: string | null;
+            /** @description e-mail addresses */
             emails: components["schemas"]["Email"][];
+            /** @description phone numbers */
             phone_numbers: components["schemas"]["Phone"][];
+            /** @description labels */
             tags: string[];
             /** @description sum of deal_value over linked contacts */
             total_deal_value: number | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the stage
+             */
             pipeline_stage_id: string | null;
+            /** @description street and number */
             address_line1: string | null;
+            /** @description more of the address */
             address_line2: string | null;
+            /** @description city of the address */
             city: string | null;
+            /** @description state of the address */
             state: string | null;
+            /** @description postal code of the address */
             postal_code: string | null;
+            /** @description country of the address */
             country: string | null;
+            /** @description profile at LinkedIn */
             linkedin_url: string | null;
+            /** @description free notes */
             notes: string | null;
             /** @description free-form JSON */
             custom_fields: {
@@ -1969,9 +2192,15 @@ export interface components {
              * @description latest activity of the company or a linked contact
              */
             last_activity_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
             updated_at: string;
         };
         CompanyCreate: {
@@ -1980,29 +2209,50 @@ export interface components {
              * @description owning agent
              */
             bot_id: string;
+            /** @description its name */
             name: string;
             /** @description primary domain */
             domain?: string | null;
+            /** @description address of the website */
             website?: string | null;
+            /** @description branch of business */
             industry?: string | null;
             /** @description free-form band */
             company_size?: string | null;
+            /** @description a free text */
             company_type?: string | null;
+            /** @description how many work there */
             employee_count?: number | null;
+            /** @description in a year */
             annual_revenue?: number | null;
+            /** @description a longer text */
             description?: string | null;
+            /** @description e-mail addresses */
             emails?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
+            /** @description phone numbers */
             phone_numbers?: (components["schemas"]["PhoneNumber"] | components["schemas"]["PhoneInput"])[] | null;
+            /** @description labels */
             tags?: string[] | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the stage
+             */
             pipeline_stage_id?: string | null;
+            /** @description street and number */
             address_line1?: string | null;
+            /** @description more of the address */
             address_line2?: string | null;
+            /** @description city of the address */
             city?: string | null;
+            /** @description state of the address */
             state?: string | null;
+            /** @description postal code of the address */
             postal_code?: string | null;
+            /** @description country of the address */
             country?: string | null;
+            /** @description profile at LinkedIn */
             linkedin_url?: string | null;
+            /** @description free notes */
             notes?: string | null;
             /** @description free-form JSON */
             custom_fields?: {
@@ -2023,29 +2273,50 @@ export interface components {
              * @description owning agent
              */
             bot_id?: string | null;
+            /** @description its name */
             name?: string;
             /** @description primary domain */
             domain?: string | null;
+            /** @description address of the website */
             website?: string | null;
+            /** @description branch of business */
             industry?: string | null;
             /** @description free-form band */
             company_size?: string | null;
+            /** @description a free text */
             company_type?: string | null;
+            /** @description how many work there */
             employee_count?: number | null;
+            /** @description in a year */
             annual_revenue?: number | null;
+            /** @description a longer text */
             description?: string | null;
+            /** @description e-mail addresses */
             emails?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
+            /** @description phone numbers */
             phone_numbers?: (components["schemas"]["PhoneNumber"] | components["schemas"]["PhoneInput"])[] | null;
+            /** @description labels */
             tags?: string[] | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the stage
+             */
             pipeline_stage_id?: string | null;
+            /** @description street and number */
             address_line1?: string | null;
+            /** @description more of the address */
             address_line2?: string | null;
+            /** @description city of the address */
             city?: string | null;
+            /** @description state of the address */
             state?: string | null;
+            /** @description postal code of the address */
             postal_code?: string | null;
+            /** @description country of the address */
             country?: string | null;
+            /** @description profile at LinkedIn */
             linkedin_url?: string | null;
+            /** @description free notes */
             notes?: string | null;
             /** @description free-form JSON */
             custom_fields?: {
@@ -2061,29 +2332,50 @@ export interface components {
             updated_at?: components["schemas"]["Shown"];
         };
         CompanyUpdate: {
+            /** @description its name */
             name?: string;
             /** @description primary domain */
             domain?: string | null;
+            /** @description address of the website */
             website?: string | null;
+            /** @description branch of business */
             industry?: string | null;
             /** @description free-form band */
             company_size?: string | null;
+            /** @description a free text */
             company_type?: string | null;
+            /** @description how many work there */
             employee_count?: number | null;
+            /** @description in a year */
             annual_revenue?: number | null;
+            /** @description a longer text */
             description?: string | null;
+            /** @description e-mail addresses */
             emails?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
+            /** @description phone numbers */
             phone_numbers?: (components["schemas"]["PhoneNumber"] | components["schemas"]["PhoneInput"])[] | null;
+            /** @description labels */
             tags?: string[] | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the stage
+             */
             pipeline_stage_id?: string | null;
+            /** @description street and number */
             address_line1?: string | null;
+            /** @description more of the address */
             address_line2?: string | null;
+            /** @description city of the address */
             city?: string | null;
+            /** @description state of the address */
             state?: string | null;
+            /** @description postal code of the address */
             postal_code?: string | null;
+            /** @description country of the address */
             country?: string | null;
+            /** @description profile at LinkedIn */
             linkedin_url?: string | null;
+            /** @description free notes */
             notes?: string | null;
             /** @description free-form JSON */
             custom_fields?: {
@@ -2101,18 +2393,28 @@ export interface components {
         };
         /** @description A person that agents talk to. */
         Contact: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the workspace
+             */
             workspace_id: string;
             /**
              * Format: uuid
              * @description owning agent
              */
             bot_id: string;
+            /** @description first name */
             first_name: string | null;
+            /** @description last name */
             last_name: string | null;
+            /** @description e-mail addresses */
             emails: components["schemas"]["Email"][];
+            /** @description phone numbers */
             phone_numbers: components["schemas"]["Phone"][];
             /** @description free-text company name */
             company: string | null;
@@ -2121,22 +2423,36 @@ export interface components {
              * @description reference to a company
              */
             company_id: string | null;
+            /** @description position at work */
             job_title: string | null;
+            /** @description where it comes from */
             lead_source: string | null;
+            /** @description labels */
             tags: string[];
             /** @description currency follows the workspace's settings */
             deal_value: number | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the stage
+             */
             pipeline_stage_id: string | null;
             /** @description free-form, for example lead or customer */
             contact_type: string | null;
+            /** @description street and number */
             address_line1: string | null;
+            /** @description more of the address */
             address_line2: string | null;
+            /** @description city of the address */
             city: string | null;
+            /** @description state of the address */
             state: string | null;
+            /** @description postal code of the address */
             postal_code: string | null;
+            /** @description country of the address */
             country: string | null;
+            /** @description profile at LinkedIn */
             linkedin_url: string | null;
+            /** @description free notes */
             notes: string | null;
             /** @description free-form JSON */
             custom_fields: {
@@ -2151,12 +2467,20 @@ export interface components {
             last_contacted_at: string | null;
             /** @description why sequences do not write to the primary e-mail address (email) or call the primary phone number or send it messages (sms): the reason of the suppression. Empty if they do */
             suppressed: {
+                /** @description an e-mail address */
                 email?: string;
+                /** @description why texts are not sent */
                 sms?: string;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
             updated_at: string;
         };
         ContactCreate: {
@@ -2165,9 +2489,13 @@ export interface components {
              * @description owning agent
              */
             bot_id: string;
+            /** @description first name */
             first_name?: string | null;
+            /** @description last name */
             last_name?: string | null;
+            /** @description e-mail addresses */
             emails?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
+            /** @description phone numbers */
             phone_numbers?: (components["schemas"]["PhoneNumber"] | components["schemas"]["PhoneInput"])[] | null;
             /** @description free-text company name */
             company?: string | null;
@@ -2176,22 +2504,36 @@ export interface components {
              * @description reference to a company
              */
             company_id?: string | null;
+            /** @description position at work */
             job_title?: string | null;
+            /** @description where it comes from */
             lead_source?: string | null;
+            /** @description labels */
             tags?: string[] | null;
             /** @description currency follows the workspace's settings */
             deal_value?: number | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the stage
+             */
             pipeline_stage_id?: string | null;
             /** @description free-form, for example lead or customer */
             contact_type?: string | null;
+            /** @description street and number */
             address_line1?: string | null;
+            /** @description more of the address */
             address_line2?: string | null;
+            /** @description city of the address */
             city?: string | null;
+            /** @description state of the address */
             state?: string | null;
+            /** @description postal code of the address */
             postal_code?: string | null;
+            /** @description country of the address */
             country?: string | null;
+            /** @description profile at LinkedIn */
             linkedin_url?: string | null;
+            /** @description free notes */
             notes?: string | null;
             /** @description free-form JSON */
             custom_fields?: {
@@ -2212,9 +2554,13 @@ export interface components {
              * @description owning agent
              */
             bot_id?: string | null;
+            /** @description first name */
             first_name?: string | null;
+            /** @description last name */
             last_name?: string | null;
+            /** @description e-mail addresses */
             emails?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
+            /** @description phone numbers */
             phone_numbers?: (components["schemas"]["PhoneNumber"] | components["schemas"]["PhoneInput"])[] | null;
             /** @description free-text company name */
             company?: string | null;
@@ -2223,22 +2569,36 @@ export interface components {
              * @description reference to a company
              */
             company_id?: string | null;
+            /** @description position at work */
             job_title?: string | null;
+            /** @description where it comes from */
             lead_source?: string | null;
+            /** @description labels */
             tags?: string[] | null;
             /** @description currency follows the workspace's settings */
             deal_value?: number | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the stage
+             */
             pipeline_stage_id?: string | null;
             /** @description free-form, for example lead or customer */
             contact_type?: string | null;
+            /** @description street and number */
             address_line1?: string | null;
+            /** @description more of the address */
             address_line2?: string | null;
+            /** @description city of the address */
             city?: string | null;
+            /** @description state of the address */
             state?: string | null;
+            /** @description postal code of the address */
             postal_code?: string | null;
+            /** @description country of the address */
             country?: string | null;
+            /** @description profile at LinkedIn */
             linkedin_url?: string | null;
+            /** @description free notes */
             notes?: string | null;
             /** @description free-form JSON */
             custom_fields?: {
@@ -2254,9 +2614,13 @@ export interface components {
             updated_at?: components["schemas"]["Shown"];
         };
         ContactUpdate: {
+            /** @description first name */
             first_name?: string | null;
+            /** @description last name */
             last_name?: string | null;
+            /** @description e-mail addresses */
             emails?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
+            /** @description phone numbers */
             phone_numbers?: (components["schemas"]["PhoneNumber"] | components["schemas"]["PhoneInput"])[] | null;
             /** @description free-text company name */
             company?: string | null;
@@ -2265,22 +2629,36 @@ export interface components {
              * @description reference to a company
              */
             company_id?: string | null;
+            /** @description position at work */
             job_title?: string | null;
+            /** @description where it comes from */
             lead_source?: string | null;
+            /** @description labels */
             tags?: string[] | null;
             /** @description currency follows the workspace's settings */
             deal_value?: number | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the stage
+             */
             pipeline_stage_id?: string | null;
             /** @description free-form, for example lead or customer */
             contact_type?: string | null;
+            /** @description street and number */
             address_line1?: string | null;
+            /** @description more of the address */
             address_line2?: string | null;
+            /** @description city of the address */
             city?: string | null;
+            /** @description state of the address */
             state?: string | null;
+            /** @description postal code of the address */
             postal_code?: string | null;
+            /** @description country of the address */
             country?: string | null;
+            /** @description profile at LinkedIn */
             linkedin_url?: string | null;
+            /** @description free notes */
             notes?: string | null;
             /** @description free-form JSON */
             custom_fields?: {
@@ -2298,29 +2676,44 @@ export interface components {
         };
         /** @description A contact that was merged into another one. */
         ContactMerged: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
             /**
              * Format: uuid
              * @description the contact that has all of it
              */
             merged_into: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was merged
+             */
             merged_at: string;
         };
         /** @description A card in a stage of a pipeline. */
         PipelineCard: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
             /**
              * Format: uuid
              * @description current stage
              */
             pipeline_stage_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the contact
+             */
             contact_id: string | null;
+            /** @description a short text */
             title: string;
+            /** @description a longer text */
             description: string | null;
+            /** @description labels */
             tags: string[];
             /** @description position in the stage, lower sorts first; a new card, and one that moves to another stage without it, goes to the end */
             order_index: number;
@@ -2329,9 +2722,15 @@ export interface components {
              * @description null means active
              */
             archived_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
             updated_at: string;
         };
         PipelineCardCreate: {
@@ -2340,10 +2739,16 @@ export interface components {
              * @description current stage
              */
             pipeline_stage_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the contact
+             */
             contact_id?: string | null;
+            /** @description a short text */
             title: string;
+            /** @description a longer text */
             description?: string | null;
+            /** @description labels */
             tags?: string[] | null;
             /** @description position in the stage, lower sorts first; a new card, and one that moves to another stage without it, goes to the end */
             order_index?: number | null;
@@ -2358,10 +2763,16 @@ export interface components {
              * @description current stage
              */
             pipeline_stage_id?: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the contact
+             */
             contact_id?: string | null;
+            /** @description a short text */
             title?: string;
+            /** @description a longer text */
             description?: string | null;
+            /** @description labels */
             tags?: string[] | null;
             /** @description position in the stage, lower sorts first; a new card, and one that moves to another stage without it, goes to the end */
             order_index?: number;
@@ -2373,18 +2784,29 @@ export interface components {
         };
         /** @description A past or planned activity with a contact or company. */
         Activity: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
             /**
              * Format: uuid
              * @description this or company_id is set
              */
             contact_id: string | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the company
+             */
             company_id: string | null;
-            /** @enum {string} */
+            /**
+             * @description what kind it is
+             * @enum {string}
+             */
             activity_type: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
+            /** @description a short text */
             title: string | null;
+            /** @description a longer text */
             description: string | null;
             /**
              * Format: date-time
@@ -2402,9 +2824,15 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
             updated_at: string;
         };
         ActivityCreate: {
@@ -2413,11 +2841,19 @@ export interface components {
              * @description this or company_id is set
              */
             contact_id?: string | null;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the company
+             */
             company_id?: string | null;
-            /** @enum {string} */
+            /**
+             * @description what kind it is
+             * @enum {string}
+             */
             activity_type: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
+            /** @description a short text */
             title?: string | null;
+            /** @description a longer text */
             description?: string | null;
             /** @description used for task, todo, reminder */
             due_date?: string | null;
@@ -2434,7 +2870,9 @@ export interface components {
             updated_at?: components["schemas"]["Shown"];
         };
         ActivityUpdate: {
+            /** @description a short text */
             title?: string | null;
+            /** @description a longer text */
             description?: string | null;
             /** @description used for task, todo, reminder */
             due_date?: string | null;
@@ -2455,14 +2893,20 @@ export interface components {
         };
         /** @description A thread with a participant on one channel. */
         Conversation: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
             /**
              * Format: uuid
              * @description owning agent
              */
             bot_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the contact
+             */
             contact_id: string | null;
             /**
              * @description channel: 1 chat, 2 phone, 3 text, 4 email, 5 form
@@ -2479,16 +2923,26 @@ export interface components {
             human_takeover: boolean;
             /** @description user id */
             assigned_to: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was assigned
+             */
             assigned_at: string | null;
             /** @description true while in progress */
             active: boolean;
+            /** @description whether it is archived */
             archived: boolean | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was archived
+             */
             archived_at: string | null;
             /** @description soft-delete flag */
             deleted: boolean | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was deleted
+             */
             deleted_at: string | null;
             /** @description true for teammate-to-agent conversations */
             internal: boolean;
@@ -2496,14 +2950,21 @@ export interface components {
             internal_notes: string | null;
             /** @description snippet of the latest message */
             last_message: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when the last message came
+             */
             last_message_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when something last happened
+             */
             last_active_at: string | null;
             /** @description null if not yet analyzed */
             sentiment_positive: boolean | null;
             /** @description from -1 to 1 */
             sentiment_score: number | null;
+            /** @description the sentiment in words */
             sentiment_summary: string | null;
             /** @description storage path of the call recording */
             audio_url: string | null;
@@ -2511,7 +2972,10 @@ export interface components {
             minutes: number | null;
             /** @description linked anonymous visitor */
             visitor_id: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
         };
         ConversationUpdate: {
@@ -2521,6 +2985,7 @@ export interface components {
             assigned_to?: string | null;
             /** @description true while in progress */
             active?: boolean;
+            /** @description whether it is archived */
             archived?: boolean;
             /** @description never shared with the participant */
             internal_notes?: string | null;
@@ -2549,9 +3014,15 @@ export interface components {
         };
         /** @description A message of a conversation. */
         Message: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the conversation
+             */
             conversation_id: string;
             /** @description common values: user, assistant, system, tool, human */
             role: string;
@@ -2561,11 +3032,16 @@ export interface components {
             content_type: string | null;
             /** @description of an answer: queued, sent, delivered, failed; other sources have their own */
             status: string | null;
+            /** @description name of the tool */
             tool_used: string | null;
+            /** @description what the tool was given */
             tool_arguments: {
                 [key: string]: unknown;
             } | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
             /** @description what the channel knew besides, such as attachments; with include=metadata */
             metadata?: {
@@ -2578,16 +3054,24 @@ export interface components {
         };
         /** @description A form that visitors fill in. */
         Form: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the workspace
+             */
             workspace_id: string;
             /**
              * Format: uuid
              * @description owning agent
              */
             bot_id: string;
+            /** @description its name */
             name: string;
+            /** @description a longer text */
             description: string | null;
             /** @description built-in field configuration */
             standard_fields: {
@@ -2601,18 +3085,33 @@ export interface components {
             survey_questions: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
             updated_at: string;
         };
         /** @description A filled-in form. */
         Submission: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the form
+             */
             form_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the contact
+             */
             contact_id: string | null;
             /** @description answers keyed by field name */
             custom_field_responses: {
@@ -2620,22 +3119,31 @@ export interface components {
             };
             /** @description internal (test) submission */
             is_internal: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was sent
+             */
             submitted_at: string;
         };
         /** @description What sequences are generated from. */
         SequenceTemplate: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
             /**
              * Format: uuid
              * @description the sender, unless a start names another
              */
             bot_id: string | null;
+            /** @description its name */
             name: string;
             /** @description of email, voice, sms */
             allowed_channels: string[];
+            /** @description whether an answer stops it */
             stop_on_reply: boolean;
+            /** @description what it shall achieve */
             goal_prompt: string | null;
             /** @description when steps are sent */
             pacing: {
@@ -2643,43 +3151,81 @@ export interface components {
             };
             /** @description what steps are generated from */
             steps: unknown[];
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
             updated_at: string;
         };
         /** @description An address that is never written to. */
         Suppression: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
+            /** @description an e-mail address */
             email: string | null;
             /** @description E.164 */
             phone_number: string | null;
             /** @description bounced and complaint also forbid answers */
             reason: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
             updated_at: string;
         };
         /** @description An enrollment of a contact in a sequence. */
         Enrollment: {
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description id of this object
+             */
             id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the sequence
+             */
             sequence_id: string;
-            /** Format: uuid */
+            /**
+             * Format: uuid
+             * @description the contact
+             */
             contact_id: string;
-            /** @enum {string} */
+            /**
+             * @description its state
+             * @enum {string}
+             */
             status: "generating" | "pending_approval" | "approved" | "running" | "stopped_reply" | "stopped_unsubscribed" | "stopped_user" | "completed" | "failed";
             /** @description set when status is failed */
             generation_error: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was approved
+             */
             approved_at: string | null;
+            /** @description why it was stopped */
             stop_reason: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it was created
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
             updated_at: string;
             sequence: components["schemas"]["Sequence"];
             /** @description in the order of sort_order */
@@ -2691,156 +3237,288 @@ export interface components {
             id: string;
         } & (components["schemas"]["ContactCreatedEvent"] | components["schemas"]["ContactUpdatedEvent"] | components["schemas"]["ContactDeletedEvent"] | components["schemas"]["ContactErasedEvent"] | components["schemas"]["ContactMergedEvent"] | components["schemas"]["CompanyCreatedEvent"] | components["schemas"]["CompanyUpdatedEvent"] | components["schemas"]["CompanyDeletedEvent"] | components["schemas"]["PipelineCardCreatedEvent"] | components["schemas"]["PipelineCardUpdatedEvent"] | components["schemas"]["PipelineCardDeletedEvent"] | components["schemas"]["ActivityCreatedEvent"] | components["schemas"]["ActivityUpdatedEvent"] | components["schemas"]["ActivityDeletedEvent"] | components["schemas"]["ConversationCreatedEvent"] | components["schemas"]["ConversationUpdatedEvent"] | components["schemas"]["ConversationDeletedEvent"] | components["schemas"]["MessageCreatedEvent"] | components["schemas"]["MessageUpdatedEvent"] | components["schemas"]["FormSubmittedEvent"] | components["schemas"]["SubmissionDeletedEvent"] | components["schemas"]["EnrollmentUpdatedEvent"]);
         ContactCreatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "contact.created";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Contact"];
         };
         ContactUpdatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "contact.updated";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Contact"];
         };
         ContactDeletedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "contact.deleted";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Deleted"];
         };
         ContactErasedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "contact.erased";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Deleted"];
         };
         ContactMergedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "contact.merged";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["ContactMerged"];
         };
         CompanyCreatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "company.created";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Company"];
         };
         CompanyUpdatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "company.updated";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Company"];
         };
         CompanyDeletedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "company.deleted";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Deleted"];
         };
         PipelineCardCreatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "pipeline_card.created";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["PipelineCard"];
         };
         PipelineCardUpdatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "pipeline_card.updated";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["PipelineCard"];
         };
         PipelineCardDeletedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "pipeline_card.deleted";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Deleted"];
         };
         ActivityCreatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "activity.created";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Activity"];
         };
         ActivityUpdatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "activity.updated";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Activity"];
         };
         ActivityDeletedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "activity.deleted";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Deleted"];
         };
         ConversationCreatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "conversation.created";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Conversation"];
         };
         ConversationUpdatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "conversation.updated";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Conversation"];
         };
         ConversationDeletedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "conversation.deleted";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Deleted"];
         };
         MessageCreatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "message.created";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Message"];
         };
         MessageUpdatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "message.updated";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Message"];
         };
         FormSubmittedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "form.submitted";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Submission"];
         };
         SubmissionDeletedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "submission.deleted";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Deleted"];
         };
         EnrollmentUpdatedEvent: {
-            /** @constant */
+            /**
+             * @description what kind it is
+             * @constant
+             */
             type: "enrollment.updated";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description when it happened
+             */
             timestamp: string;
             data: components["schemas"]["Enrollment"];
         };
@@ -3054,13 +3732,25 @@ export interface components {
         };
     };
     parameters: {
-        /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+        /**
+         * @description of the resource
+         * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+         */
         id: string;
-        /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+        /**
+         * @description of the message
+         * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+         */
         message_id: string;
-        /** @example 1 */
+        /**
+         * @description number of the page, from 1
+         * @example 1
+         */
         page: number;
-        /** @example 100 */
+        /**
+         * @description rows of a page
+         * @example 100
+         */
         page_size: number;
         /**
          * @description seconds for which an empty page waits for something; the connection may be closed after it
@@ -3276,20 +3966,35 @@ export interface operations {
                  * @example ada
                  */
                 search?: string;
-                /** @example sales */
+                /**
+                 * @description exact
+                 * @example sales
+                 */
                 slug?: string;
-                /** @example true */
+                /**
+                 * @description whether it is a next-generation agent
+                 * @example true
+                 */
                 is_agent?: boolean | string;
-                /** @example true */
+                /**
+                 * @description false: an admin disabled it
+                 * @example true
+                 */
                 enabled?: boolean | string;
                 /**
                  * @description exact: internal does not list both
                  * @example internal
                  */
                 agent_type?: "internal" | "external" | "both";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -3349,20 +4054,35 @@ export interface operations {
                  * @example ada
                  */
                 search?: string;
-                /** @example sales */
+                /**
+                 * @description exact
+                 * @example sales
+                 */
                 slug?: string;
-                /** @example true */
+                /**
+                 * @description whether it is a next-generation agent
+                 * @example true
+                 */
                 is_agent?: boolean | string;
-                /** @example true */
+                /**
+                 * @description false: an admin disabled it
+                 * @example true
+                 */
                 enabled?: boolean | string;
                 /**
                  * @description exact: internal does not list both
                  * @example internal
                  */
                 agent_type?: "internal" | "external" | "both";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -3435,7 +4155,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -3497,7 +4220,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -3537,9 +4263,15 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 bot_id?: string;
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -3599,9 +4331,15 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 bot_id?: string;
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -3664,7 +4402,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -3713,7 +4454,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -3800,16 +4544,25 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 ids?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -3988,16 +4741,25 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 ids?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -4146,7 +4908,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4213,7 +4978,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4271,7 +5039,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4334,7 +5105,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -4413,9 +5187,15 @@ export interface operations {
                  * @example any
                  */
                 tags_match?: "any" | "all";
-                /** @example fair */
+                /**
+                 * @description exact
+                 * @example fair
+                 */
                 lead_source?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only contacts in this stage
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 pipeline_stage_id?: string;
                 /**
                  * @description only rows of this agent
@@ -4482,16 +5262,25 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 ids?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -4635,9 +5424,15 @@ export interface operations {
                  * @example any
                  */
                 tags_match?: "any" | "all";
-                /** @example fair */
+                /**
+                 * @description exact
+                 * @example fair
+                 */
                 lead_source?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only contacts in this stage
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 pipeline_stage_id?: string;
                 /**
                  * @description only rows of this agent
@@ -4704,16 +5499,25 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 ids?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -4988,7 +5792,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5056,7 +5863,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5115,7 +5925,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5179,7 +5992,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5262,7 +6078,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5332,7 +6151,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5374,16 +6196,25 @@ export interface operations {
     listPipelineCards: {
         parameters: {
             query?: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only cards in this pipeline
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 pipeline_id?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only cards in this stage
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 pipeline_stage_id?: string;
                 /**
                  * @description of the stage's agent
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 bot_id?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only cards of this contact
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 contact_id?: string;
                 /**
                  * @description default false
@@ -5400,13 +6231,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example position */
+                /**
+                 * @description what the rows are ordered by
+                 * @example position
+                 */
                 sort?: "position" | "updated_at";
-                /** @example asc */
+                /**
+                 * @description asc: the smallest or oldest first
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -5529,16 +6372,25 @@ export interface operations {
     headListPipelineCards: {
         parameters: {
             query?: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only cards in this pipeline
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 pipeline_id?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only cards in this stage
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 pipeline_stage_id?: string;
                 /**
                  * @description of the stage's agent
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 bot_id?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only cards of this contact
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 contact_id?: string;
                 /**
                  * @description default false
@@ -5555,13 +6407,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example position */
+                /**
+                 * @description what the rows are ordered by
+                 * @example position
+                 */
                 sort?: "position" | "updated_at";
-                /** @example asc */
+                /**
+                 * @description asc: the smallest or oldest first
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -5634,7 +6498,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5701,7 +6568,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5759,7 +6629,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5822,7 +6695,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -5882,11 +6758,20 @@ export interface operations {
     listActivities: {
         parameters: {
             query?: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only activities of this contact
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 contact_id?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only activities of this company
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 company_id?: string;
-                /** @example note */
+                /**
+                 * @description only this type
+                 * @example note
+                 */
                 activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
                 /**
                  * @description whether it has completed_at
@@ -5923,16 +6808,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "due_date" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for due_date, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -6056,11 +6950,20 @@ export interface operations {
     headListActivities: {
         parameters: {
             query?: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only activities of this contact
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 contact_id?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only activities of this company
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 company_id?: string;
-                /** @example note */
+                /**
+                 * @description only this type
+                 * @example note
+                 */
                 activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
                 /**
                  * @description whether it has completed_at
@@ -6097,16 +7000,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "due_date" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for due_date, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -6156,7 +7068,10 @@ export interface operations {
     listContactActivities: {
         parameters: {
             query?: {
-                /** @example note */
+                /**
+                 * @description only this type
+                 * @example note
+                 */
                 activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
                 /**
                  * @description whether it has completed_at
@@ -6193,16 +7108,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "due_date" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for due_date, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -6223,7 +7147,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -6262,7 +7189,10 @@ export interface operations {
     headListContactActivities: {
         parameters: {
             query?: {
-                /** @example note */
+                /**
+                 * @description only this type
+                 * @example note
+                 */
                 activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
                 /**
                  * @description whether it has completed_at
@@ -6299,16 +7229,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "due_date" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for due_date, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -6329,7 +7268,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -6363,7 +7305,10 @@ export interface operations {
     listCompanyActivities: {
         parameters: {
             query?: {
-                /** @example note */
+                /**
+                 * @description only this type
+                 * @example note
+                 */
                 activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
                 /**
                  * @description whether it has completed_at
@@ -6400,16 +7345,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "due_date" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for due_date, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -6430,7 +7384,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -6468,7 +7425,10 @@ export interface operations {
     headListCompanyActivities: {
         parameters: {
             query?: {
-                /** @example note */
+                /**
+                 * @description only this type
+                 * @example note
+                 */
                 activity_type?: "note" | "call" | "meeting" | "video_call" | "task" | "todo" | "reminder";
                 /**
                  * @description whether it has completed_at
@@ -6505,16 +7465,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "due_date" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for due_date, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -6535,7 +7504,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -6591,7 +7563,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -6658,7 +7633,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -6716,7 +7694,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -6779,7 +7760,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -6842,9 +7826,15 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 bot_id?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only conversations of this contact
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 contact_id?: string;
-                /** @example v-1 */
+                /**
+                 * @description only those of this visitor
+                 * @example v-1
+                 */
                 visitor_id?: string;
                 /**
                  * @description user id
@@ -6856,14 +7846,20 @@ export interface operations {
                  * @example email
                  */
                 type?: "chat" | "phone" | "voice" | "call" | "text" | "sms" | "email" | "form" | "1" | "2" | "3" | "4" | "5";
-                /** @example true */
+                /**
+                 * @description true: in progress
+                 * @example true
+                 */
                 active?: boolean | string;
                 /**
                  * @description omit to include both
                  * @example true
                  */
                 archived?: boolean | string;
-                /** @example true */
+                /**
+                 * @description whether a teammate has taken over
+                 * @example true
+                 */
                 human_takeover?: boolean | string;
                 /**
                  * @description default false
@@ -6910,16 +7906,25 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 ids?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "last_message_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, desc for last_message_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -6979,9 +7984,15 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 bot_id?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only conversations of this contact
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 contact_id?: string;
-                /** @example v-1 */
+                /**
+                 * @description only those of this visitor
+                 * @example v-1
+                 */
                 visitor_id?: string;
                 /**
                  * @description user id
@@ -6993,14 +8004,20 @@ export interface operations {
                  * @example email
                  */
                 type?: "chat" | "phone" | "voice" | "call" | "text" | "sms" | "email" | "form" | "1" | "2" | "3" | "4" | "5";
-                /** @example true */
+                /**
+                 * @description true: in progress
+                 * @example true
+                 */
                 active?: boolean | string;
                 /**
                  * @description omit to include both
                  * @example true
                  */
                 archived?: boolean | string;
-                /** @example true */
+                /**
+                 * @description whether a teammate has taken over
+                 * @example true
+                 */
                 human_takeover?: boolean | string;
                 /**
                  * @description default false
@@ -7047,16 +8064,25 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 ids?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "last_message_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, desc for last_message_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -7111,9 +8137,15 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 bot_id?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only conversations of this contact
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 contact_id?: string;
-                /** @example v-1 */
+                /**
+                 * @description only those of this visitor
+                 * @example v-1
+                 */
                 visitor_id?: string;
                 /**
                  * @description user id
@@ -7125,14 +8157,20 @@ export interface operations {
                  * @example email
                  */
                 type?: "chat" | "phone" | "voice" | "call" | "text" | "sms" | "email" | "form" | "1" | "2" | "3" | "4" | "5";
-                /** @example true */
+                /**
+                 * @description true: in progress
+                 * @example true
+                 */
                 active?: boolean | string;
                 /**
                  * @description omit to include both
                  * @example true
                  */
                 archived?: boolean | string;
-                /** @example true */
+                /**
+                 * @description whether a teammate has taken over
+                 * @example true
+                 */
                 human_takeover?: boolean | string;
                 /**
                  * @description default false
@@ -7179,16 +8217,25 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 ids?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "last_message_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, desc for last_message_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -7209,7 +8256,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -7253,9 +8303,15 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 bot_id?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only conversations of this contact
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 contact_id?: string;
-                /** @example v-1 */
+                /**
+                 * @description only those of this visitor
+                 * @example v-1
+                 */
                 visitor_id?: string;
                 /**
                  * @description user id
@@ -7267,14 +8323,20 @@ export interface operations {
                  * @example email
                  */
                 type?: "chat" | "phone" | "voice" | "call" | "text" | "sms" | "email" | "form" | "1" | "2" | "3" | "4" | "5";
-                /** @example true */
+                /**
+                 * @description true: in progress
+                 * @example true
+                 */
                 active?: boolean | string;
                 /**
                  * @description omit to include both
                  * @example true
                  */
                 archived?: boolean | string;
-                /** @example true */
+                /**
+                 * @description whether a teammate has taken over
+                 * @example true
+                 */
                 human_takeover?: boolean | string;
                 /**
                  * @description default false
@@ -7321,16 +8383,25 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 ids?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "last_message_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, desc for last_message_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -7351,7 +8422,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -7408,7 +8482,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -7475,7 +8552,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -7533,7 +8613,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -7596,7 +8679,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -7676,11 +8762,20 @@ export interface operations {
                  * @example metadata
                  */
                 include?: string;
-                /** @example asc */
+                /**
+                 * @description asc: the smallest or oldest first
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -7706,7 +8801,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -7762,7 +8860,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -7834,11 +8935,20 @@ export interface operations {
                  * @example metadata
                  */
                 include?: string;
-                /** @example asc */
+                /**
+                 * @description asc: the smallest or oldest first
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -7864,7 +8974,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -7897,7 +9010,10 @@ export interface operations {
     listAllMessages: {
         parameters: {
             query?: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only messages of this conversation
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 conversation_id?: string;
                 /**
                  * @description for example user, assistant, human, tool
@@ -7919,11 +9035,20 @@ export interface operations {
                  * @example metadata
                  */
                 include?: string;
-                /** @example asc */
+                /**
+                 * @description asc: the smallest or oldest first
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -7978,7 +9103,10 @@ export interface operations {
     headListAllMessages: {
         parameters: {
             query?: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only messages of this conversation
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 conversation_id?: string;
                 /**
                  * @description for example user, assistant, human, tool
@@ -8000,11 +9128,20 @@ export interface operations {
                  * @example metadata
                  */
                 include?: string;
-                /** @example asc */
+                /**
+                 * @description asc: the smallest or oldest first
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -8083,9 +9220,15 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the message
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 message_id: components["parameters"]["message_id"];
             };
             cookie?: never;
@@ -8153,9 +9296,15 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the message
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 message_id: components["parameters"]["message_id"];
             };
             cookie?: never;
@@ -8213,9 +9362,15 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the message
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 message_id: components["parameters"]["message_id"];
             };
             cookie?: never;
@@ -8307,9 +9462,15 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the message
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 message_id: components["parameters"]["message_id"];
             };
             cookie?: never;
@@ -8397,7 +9558,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -8489,7 +9653,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -8559,9 +9726,15 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 bot_id?: string;
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -8621,9 +9794,15 @@ export interface operations {
                  * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
                  */
                 bot_id?: string;
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -8696,7 +9875,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -8758,7 +9940,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -8798,9 +9983,15 @@ export interface operations {
                  * @example true
                  */
                 include_internal?: boolean | string;
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -8821,7 +10012,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -8864,9 +10058,15 @@ export interface operations {
                  * @example true
                  */
                 include_internal?: boolean | string;
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -8887,7 +10087,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -8920,9 +10123,15 @@ export interface operations {
     listAllSubmissions: {
         parameters: {
             query?: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only submissions of this form
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 form_id?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only submissions of this contact
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 contact_id?: string;
                 /**
                  * @description default false
@@ -8939,11 +10148,20 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 created_before?: string;
-                /** @example asc */
+                /**
+                 * @description asc: the smallest or oldest first
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -8998,9 +10216,15 @@ export interface operations {
     headListAllSubmissions: {
         parameters: {
             query?: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only submissions of this form
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 form_id?: string;
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only submissions of this contact
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 contact_id?: string;
                 /**
                  * @description default false
@@ -9017,11 +10241,20 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 created_before?: string;
-                /** @example asc */
+                /**
+                 * @description asc: the smallest or oldest first
+                 * @example asc
+                 */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -9094,7 +10327,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -9156,7 +10392,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -9216,16 +10455,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -9305,16 +10553,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -9387,7 +10644,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -9449,7 +10709,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -9514,16 +10777,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -9693,16 +10965,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -9775,7 +11056,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -9842,7 +11126,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -9900,7 +11187,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -10008,9 +11298,15 @@ export interface operations {
     listEnrollments: {
         parameters: {
             query?: {
-                /** @example generating */
+                /**
+                 * @description only enrollments in this state
+                 * @example generating
+                 */
                 status?: "generating" | "pending_approval" | "approved" | "running" | "stopped_reply" | "stopped_unsubscribed" | "stopped_user" | "completed" | "failed";
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only enrollments of this contact
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 contact_id?: string;
                 /**
                  * @description of the enrollment's sequence
@@ -10037,16 +11333,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -10101,9 +11406,15 @@ export interface operations {
     headListEnrollments: {
         parameters: {
             query?: {
-                /** @example generating */
+                /**
+                 * @description only enrollments in this state
+                 * @example generating
+                 */
                 status?: "generating" | "pending_approval" | "approved" | "running" | "stopped_reply" | "stopped_unsubscribed" | "stopped_user" | "completed" | "failed";
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description only enrollments of this contact
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 contact_id?: string;
                 /**
                  * @description of the enrollment's sequence
@@ -10130,16 +11441,25 @@ export interface operations {
                  * @example 2026-01-01T00:00:00Z
                  */
                 updated_before?: string;
-                /** @example created_at */
+                /**
+                 * @description what the rows are ordered by
+                 * @example created_at
+                 */
                 sort?: "created_at" | "updated_at";
                 /**
                  * @description by default desc for created_at, asc for updated_at
                  * @example asc
                  */
                 order?: "asc" | "desc";
-                /** @example 1 */
+                /**
+                 * @description number of the page, from 1
+                 * @example 1
+                 */
                 page?: components["parameters"]["page"];
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *, or the next_cursor of the page before, with the same filters and order; instead of page
@@ -10212,7 +11532,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -10274,7 +11597,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -10327,7 +11653,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -10387,7 +11716,10 @@ export interface operations {
                 "X-Request-Id"?: components["parameters"]["X-Request-Id"];
             };
             path: {
-                /** @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64 */
+                /**
+                 * @description of the resource
+                 * @example 01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64
+                 */
                 id: components["parameters"]["id"];
             };
             cookie?: never;
@@ -10434,7 +11766,10 @@ export interface operations {
                  * @example contact.created
                  */
                 type?: string;
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *: the oldest event; end: behind the newest; or the next_cursor of an earlier answer
@@ -10501,7 +11836,10 @@ export interface operations {
                  * @example contact.created
                  */
                 type?: string;
-                /** @example 100 */
+                /**
+                 * @description rows of a page
+                 * @example 100
+                 */
                 page_size?: components["parameters"]["page_size"];
                 /**
                  * @description *: the oldest event; end: behind the newest; or the next_cursor of an earlier answer
