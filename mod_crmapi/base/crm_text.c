@@ -199,6 +199,11 @@ apr_size_t crm_text_mark(const char *s, apr_size_t len)
     return len >= 3 && !memcmp(s, "\xef\xbb\xbf", 3) ? 3 : 0;
 }
 
+int crm_text_has_wide_mark(const char *s, apr_size_t len)
+{
+    return len >= 2 && (!memcmp(s, "\xff\xfe", 2) || !memcmp(s, "\xfe\xff", 2));
+}
+
 void crm_text_trim(const char **s_p, apr_size_t *len_p)
 {
     while (*len_p && apr_isspace((*s_p)[0])) {

@@ -38,6 +38,10 @@ const char *crm_text_fold(const char *s, apr_pool_t *result_pool);
  * with: 3, or 0. */
 apr_size_t crm_text_mark(const char *s, apr_size_t len);
 
+/* Return whether the LEN bytes at S begin with a byte order mark of UTF-16. So does
+ * UTF-32 in little-endian order. */
+int crm_text_has_wide_mark(const char *s, apr_size_t len);
+
 /* Return whether the LEN bytes at S have an ASCII control character. */
 int crm_text_has_control(const char *s, apr_size_t len);
 

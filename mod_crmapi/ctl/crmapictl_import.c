@@ -275,8 +275,7 @@ static crm_error_t *skip_mark(import_t *import, const char **text_p,
         *text_p += mark;
         *len_p -= mark;
     }
-    else if (*len_p >= 2 && (!memcmp(*text_p, "\xff\xfe", 2)
-                             || !memcmp(*text_p, "\xfe\xff", 2))) {
+    else if (crm_text_has_wide_mark(*text_p, *len_p)) {
         return refuse(import, import->line, NULL,
                       "is UTF-16; the file must be UTF-8");
     }

@@ -29,8 +29,7 @@ static int is_digit(char c)
  * byte order mark, whatever is said. */
 static int is_text(const char *bytes, apr_size_t len, int utf8, int cut)
 {
-    if (len > 3 && (!memcmp(bytes, "\xff\xfe", 2)
-                    || !memcmp(bytes, "\xfe\xff", 2))) {
+    if (len > 3 && crm_text_has_wide_mark(bytes, len)) {
         return 1;
     }
     for (apr_size_t i = 0; i < len; i++) {

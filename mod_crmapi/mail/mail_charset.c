@@ -154,7 +154,7 @@ static void convert_utf16(crm_buf_t *buf, const char *name, const char *bytes,
         odd += !bytes[i + 1];
     }
     if (!strcmp(name, "UTF-16") && odd > even
-        && memcmp(bytes, "\xfe\xff", 2) && memcmp(bytes, "\xff\xfe", 2)) {
+        && !crm_text_has_wide_mark(bytes, len)) {
         name = "UTF-16LE";
     }
     convert_icu(buf, name, bytes, len);
@@ -232,9 +232,7 @@ static crm_mail_charset_t detect(crm_mail_guess_t *guess, const char *bytes,
  * of them (Encoding Standard, 6). */
 static int has_wide_mark(const char *bytes, apr_size_t len)
 {
-    return len > 1 && (!memcmp(bytes, "\xfe\xff", 2)
-                       || !memcmp(bytes, "\xff\xfe", 2))
-           && memchr(bytes, '\0', len);
+    return crm_text_has_wide_mark(bytes, len) && memchr(bytes, '\0', len);
 }
 
 /* Return whether the LEN BYTES can be in CHARSET, one of CRM_MAIL_WIDE; HIGH: they
