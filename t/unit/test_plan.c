@@ -115,7 +115,10 @@ static const struct {
     {"/contacts", "cursor=*&cursor=*", "cursor", 0},
     {"/contacts", "cursor=", "cursor", 0},
     {"/contacts", "cursor=x", "cursor", 0},
-    {"/contacts", "cursor=x&bot_id=", "bot_id", 0},
+    {"/contacts", "cursor=x&bot_id=", "cursor; bot_id", 0},
+    /* whether it is one of this list depends on the others */
+    {"/contacts", "cursor=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA&bot_id=",
+     "bot_id", 0},
     {"/contacts", "ids=a,,b", "", 1},
     {"/pipelines/x/stages", "cursor=x", "cursor", 1},
     {"/contacts", "search=%00", "search", 0},
