@@ -132,7 +132,7 @@ int crm_mail_base64_digits(apr_size_t *count_p, const char *raw,
 {
     apr_size_t i = 0;
 
-    while (i < len && (is_digit(raw[i]) || strchr(" \t\r\n", raw[i]))) {
+    while (i < len && (is_digit(raw[i]) || memchr(" \t\r\n", raw[i], 4))) {
         *count_p += is_digit(raw[i++]);
     }
     return i == len;

@@ -191,12 +191,13 @@ static const char *decode_base64(apr_size_t *len_p, const char *raw,
                                  apr_size_t len, apr_pool_t *pool)
 {
     apr_size_t count = 0;
+    const char *missing = crm_mail_base64_digits(&count, raw, len)
+                          ? padding(count) : "";
     crm_buf_t all;
 
-    if (crm_mail_base64_digits(&count, raw, len)) {
-        raw = apr_pstrcat(pool, apr_pstrmemdup(pool, raw, len), padding(count),
-                          NULL);
-        len += strlen(padding(count));
+    if (*missing) {
+        raw = apr_pstrcat(pool, apr_pstrmemdup(pool, raw, len), missing, NULL);
+        len += strlen(missing);
     }
     crm_buf_init(&all, len, pool);
     while (len) {

@@ -313,6 +313,26 @@ END_TEST
 
 /* ---- limits -------------------------------------------------------------- */
 
+/* A NUL within base64 without padding is not the end of what is decoded. */
+START_TEST(base64_with_nuls_is_read_within_its_bytes)
+{
+    static const char head[] = "Content-Type: application/x-a\n"
+        "Content-Transfer-Encoding: base64\n\nAAEC";
+    crm_mail_options_t options_of_all = {.attachment_bytes = 100000};
+    const crm_mail_attachment_t *file;
+    char text[sizeof(head) + 3000] = "";
+    crm_mail_t mail;
+
+    memcpy(text, head, sizeof(head) - 1);
+    memcpy(text + sizeof(text) - 4, "AwQ\n", 4);
+    crm_mail_read(&mail, text, sizeof(text), &options_of_all, crm_check_pool());
+    ck_assert_int_eq(mail.attachments->nelts, 1);
+    file = (const crm_mail_attachment_t *)(void *)mail.attachments->elts;
+    ck_assert_uint_eq(file->size, 5);
+    ck_assert_mem_eq(file->body, "\0\1\2\3\4", 5);
+}
+END_TEST
+
 START_TEST(attachments_are_kept_up_to_the_limit)
 {
     static const char mail_text[] =
@@ -1298,6 +1318,7 @@ int main(void)
     atexit(xmlCleanupParser);
     tcase_add_loop_test(reads, every_mail_is_read_as_it_is_meant, 0, MAILS);
     tcase_add_test(reads, attachments_are_kept_up_to_the_limit);
+    tcase_add_test(reads, base64_with_nuls_is_read_within_its_bytes);
     tcase_add_test(reads, long_texts_are_cut_and_that_is_said);
     tcase_add_test(reads, blank_lines_within_quotes_are_bounded);
     tcase_add_test(reads, message_ids_are_found);
