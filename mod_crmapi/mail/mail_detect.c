@@ -115,11 +115,13 @@ static const char *detect_double(const unsigned char *bytes, apr_size_t len)
  * any language. RARE: few mails are in it, so that a text needs several letters to
  * be. WINDOWS: the charset that has marks where this one has control characters;
  * NULL: there is none. */
-static const struct {
+typedef struct latin_t {
     const char *label;
     int rare;
     const char *windows;
-} latins[] = {
+} latin_t;
+
+static const latin_t latins[] = {
     {"IBM852", 1, NULL}, {"ISO-8859-1", 0, NULL},
     {"ISO-8859-10", 1, "windows-1252"}, {"ISO-8859-13", 1, "windows-1257"},
     {"ISO-8859-15", 0, "windows-1252"}, {"ISO-8859-16", 1, "windows-1252"},
@@ -168,38 +170,39 @@ static int has_low(const char *bytes, apr_size_t len, int letter)
     return i < len;
 }
 
-/* Return the label of the charset of the LEN BYTES, of which uchardet says LABEL:
- * one of Latin letters, or nothing. */
-static const char *choose_latin(const char *label, const char *bytes,
-                                apr_size_t len)
+/* Return the row of LABEL; NULL: it is none of Latin letters. */
+static const latin_t *find_latin(const char *label)
 {
-    const char *other = detect_double((const unsigned char *)bytes, len);
-
-    for (size_t i = 0; !other && i < CRM_NELTS(latins); i++) {
-        if (strcmp(label, latins[i].label)
-            || (latins[i].rare && !has_letters(bytes, len))) {
-            continue;
+    for (size_t i = 0; i < CRM_NELTS(latins); i++) {
+        if (!strcmp(label, latins[i].label)) {
+            return &latins[i];
         }
-        other = latins[i].windows && has_low(bytes, len, 0)
-                ? latins[i].windows : latins[i].label;
     }
-    return other ? other : "windows-1252";
+    return NULL;
 }
 
-static int is_latin(const char *label)
+/* Return the label of the charset of the LEN BYTES, of which uchardet says LATIN
+ * (NULL: nothing). */
+static const char *choose_latin(const latin_t *latin, const char *bytes,
+                                apr_size_t len)
 {
-    size_t i = 0;
+    const char *label = detect_double((const unsigned char *)bytes, len);
 
-    while (i < CRM_NELTS(latins) && strcmp(label, latins[i].label)) {
-        i++;
+    if (label) {
+        return label;
     }
-    return i < CRM_NELTS(latins);
+    if (!latin || (latin->rare && !has_letters(bytes, len))) {
+        return "windows-1252";
+    }
+    return latin->windows && has_low(bytes, len, 0) ? latin->windows
+           : latin->label;
 }
 
 crm_mail_charset_t crm_mail_detect(const char *bytes, apr_size_t len)
 {
     uchardet_t detector = uchardet_new();
     const char *label = "";
+    const latin_t *latin;
     crm_mail_charset_t found;
 
     len = len < BYTES ? len : BYTES;
@@ -208,9 +211,10 @@ crm_mail_charset_t crm_mail_detect(const char *bytes, apr_size_t len)
         label = uchardet_get_charset(detector);
     }
     found = crm_mail_label(label);
+    latin = find_latin(label);
     if (found.coding == CRM_MAIL_UTF8 || found.coding == CRM_MAIL_UNKNOWN
-        || is_latin(label)) {
-        found = crm_mail_label(choose_latin(label, bytes, len));
+        || latin) {
+        found = crm_mail_label(choose_latin(latin, bytes, len));
     }
     else if (!strcmp(label, "MAC-CYRILLIC") && !has_low(bytes, len, 1)) {
         found = crm_mail_label("windows-1251"); /* with quotes and dashes */
