@@ -322,9 +322,8 @@ static void add_object(crm_sql_t *sql, const crm_shape_t *shape,
 }
 
 /* Begin to make SQL, a write whose rows have COUNT columns, one that also stores the
- * answer in COLUMN: call the rows w. */
-static void begin_keep(crm_sql_t *sql, const crm_call_t *call, int count,
-                       const char *column)
+ * answer's fields: call the rows w. */
+static void begin_keep(crm_sql_t *sql, const crm_call_t *call, int count)
 {
     const char *write = crm_sql_cut(sql);
 
@@ -333,7 +332,7 @@ static void begin_keep(crm_sql_t *sql, const crm_call_t *call, int count,
         crm_sql_adds(sql, i ? ",c" : "c", apr_itoa(call->pool, i + 1), NULL);
     }
     crm_sql_adds(sql, ") AS (", write, "), kept AS (", NULL);
-    add_insert(sql, call, column);
+    add_insert(sql, call, "fields");
 }
 
 static void end_keep(crm_sql_t *sql)
@@ -347,7 +346,7 @@ void crm_idempotency_keep_row(crm_sql_t *sql, crm_call_t *call, int status,
     if (!crm_rest(call)->idempotency) {
         return;
     }
-    begin_keep(sql, call, shape ? row_columns(shape) : 1, "fields");
+    begin_keep(sql, call, shape ? row_columns(shape) : 1);
     add_status(sql, call, status, location);
     if (shape) {
         add_object(sql, shape, call->pool);
@@ -368,7 +367,7 @@ void crm_idempotency_keep_new(crm_sql_t *sql, crm_call_t *call,
     if (!crm_rest(call)->idempotency) {
         return;
     }
-    begin_keep(sql, call, row_columns(shape) + 1, "fields");
+    begin_keep(sql, call, row_columns(shape) + 1);
     crm_sql_adds(sql, "CASE WHEN ", is_new, " THEN 201 ELSE 200 END, CASE WHEN ",
                  is_new, NULL);
     crm_sql_template(sql, " THEN ? || w.c1::text END, ", folder, "text");
