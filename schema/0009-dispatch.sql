@@ -18,7 +18,9 @@ CREATE FUNCTION crmapi.pacing_fit(pacing jsonb, moment timestamptz)
 DECLARE
     zone text := coalesce(pacing ->> 'time_zone', 'UTC');
     today date := (moment AT TIME ZONE zone)::date;
-    clock timestamp;
+    clock tsrange;
+    begins timestamptz;
+    ends timestamptz;
     opens timestamptz[];
     fits timestamptz;
 BEGIN
@@ -28,19 +30,23 @@ BEGIN
     FOR day IN 0..14 LOOP       -- one of them may be left out in spring
         CONTINUE WHEN NOT pacing -> 'days'
             @> to_jsonb(extract(isodow FROM today + day)::integer);
-        clock := today + day + (pacing ->> 'from')::interval;
-        opens := ARRAY[clock AT TIME ZONE zone];
-        IF opens[1] AT TIME ZONE zone - interval '3 hours'
-           <> (opens[1] - interval '3 hours') AT TIME ZONE zone THEN
-            -- it changes: the jump, or the first of two times, comes before
-            SELECT min(m) || opens INTO opens FROM generate_series(
-                opens[1] - interval '3 hours', opens[1], interval '1 minute') m
-            WHERE m AT TIME ZONE zone >= clock;
+        clock := tsrange(today + day + (pacing ->> 'from')::interval,
+                         today + day + (pacing ->> 'to')::interval);
+        opens := ARRAY[lower(clock) AT TIME ZONE zone];
+        begins := opens[1] - interval '3 hours';
+        ends := upper(clock) AT TIME ZONE zone;
+        IF ends AT TIME ZONE zone - begins AT TIME ZONE zone <> ends - begins
+        THEN
+            -- it changes: it may jump into the window, and show it twice
+            opens := ARRAY(SELECT m FROM generate_series(begins, ends,
+                                                         interval '1 minute') m
+                WHERE m AT TIME ZONE zone <@ clock AND NOT clock
+                    @> ((m - interval '1 minute') AT TIME ZONE zone)
+                ORDER BY m);
         END IF;
         FOREACH fits IN ARRAY opens LOOP
             fits := greatest(moment, fits);
-            IF fits AT TIME ZONE zone >= clock AND fits AT TIME ZONE zone
-               < today + day + (pacing ->> 'to')::interval THEN
+            IF fits AT TIME ZONE zone <@ clock THEN
                 RETURN fits;
             END IF;
         END LOOP;

@@ -345,7 +345,8 @@ subtest "links that are worth nothing say nothing" => sub {
     my $refused = $web->get("/crmapi/review/x");
     page_is($refused, 403, qr/This link is not valid/, "a page for them all");
     for my $case (["", "nothing"], [$changed, "changed"],
-            ["${good}A", "longer"], ["$good/", "with more behind it"],
+            ["${good}A", "longer"], ["$good/x", "with more behind it"],
+            ["$good//", "with two slashes"], [".$good", "with more before it"],
             [substr($good, 0, 119), "cut off"], [lc $good, "lower case"],
             [token($w, "review", $id, other => $admin, key => "k" x 32,
                 expires => time + 60), "another key"],
@@ -528,6 +529,28 @@ subtest "unsubscribe by the page" => sub {
         "a number");
     is_deeply(suppressed($w, "+15550100"), ["unsubscribed"],
         "it is suppressed, too");
+};
+
+# Mail programs make links of plain text, and take along what follows the URL.
+subtest "what follows a link in a text is no part of it" => sub {
+    my $w = workspace($httpd, twin => 0);
+    my $id = enrollment($w, \@STEPS);
+    my ($mail) = map { $_->[0] } steps_of($w, $id, "id");
+    my $path = link_to($w, "unsubscribe", $mail);
+    my $review = link_to($w, "review", $id, other => admin($w));
+    for my $end (split(/ /, ". .. , ; : ! / > ) ] } ' * = %22 %3E %29. %E2%80%9D"
+            . " %C2%A0 %20"), ".%20Thanks") {
+        page_is($web->get("$path$end"), 200, qr/Do you want to unsubscribe/,
+            "unsubscribe: '$end'");
+        page_is($web->get("$review$end"), 200, qr/Review before sending/,
+            "review: '$end'");
+    }
+    my $r = $web->get("$review)");
+    is(send_form("$review)", [%{fields_of($r)}, action => "save"])->status, 303,
+        "its form is accepted");
+    is_deeply(suppressed($w, "zoe\@x.example"), [], "nobody has left");
+    page_is(send_form("$path>", ["List-Unsubscribe" => "One-Click"]), 200, qr/You are unsubscribed/, "by one click");
+    is_deeply(suppressed($w, "zoe\@x.example"), ["unsubscribed"], "done");
 };
 
 subtest "RFC 8058: one click, by a mail program" => sub {

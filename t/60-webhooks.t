@@ -278,7 +278,11 @@ subtest "12.3 what counts as delivered, and what does not" => sub {
         "no/404" => ["pending", 404, qr/^HTTP status 404$/],
         "yes/204" => ["delivered", 204],
         "case/200" => ["delivered", 200],
-        "away/302" => ["pending", 302, qr/302: redirects are not followed/],
+        (map { ("away$_/$_" => ["pending", $_,
+            qr/^HTTP status $_: redirects are not followed$/]) }
+            301, 302, 303, 307, 308),
+        (map { ("no$_/$_" => ["pending", $_, qr/^HTTP status $_$/]) }
+            300, 304, 305),
         "hang/hang" => ["pending", undef, qr/timed out/],
         "late/late" => ["delivered", 200],
         "closes/close" => ["pending", undef, qr/Empty reply/],

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_form.h"
@@ -89,21 +90,35 @@ static crm_error_t *serve_page(crm_page_t *page, const crm_page_kind_t *kind)
     return kind->serve(page);
 }
 
+/* Return how many bytes of ARG are the token. What makes links of text often takes
+ * along what follows it: a period, a bracket, a quotation mark. No such character is
+ * in a token. */
+static apr_size_t token_length(const crm_arg_t *arg)
+{
+    apr_size_t len = 0;
+
+    while (len < arg->len && (apr_isalnum(arg->text[len])
+                              || strchr("-_", arg->text[len]))) {
+        len++;
+    }
+    return len;
+}
+
 /* Serve CALL. Its route's data is a crm_page_kind_t. */
 static crm_error_t *serve(crm_call_t *call)
 {
     const crm_page_kind_t *kind = call->route->data;
+    apr_size_t len = token_length(&call->args[0]);
     crm_page_t page;
 
     memset(&page, 0, sizeof(page));
     page.call = call;
     page.response = call->response;
     page.pool = call->pool;
-    page.token_text = apr_pstrmemdup(call->pool, call->args[0].text,
-                                     call->args[0].len);
+    page.token_text = apr_pstrmemdup(call->pool, call->args[0].text, len);
     page.now = apr_time_now();
     page.posts = !strcmp(call->request->method, "POST");
-    if (!crm_token_read(&page.token, page.token_text, call->args[0].len)
+    if (!crm_token_read(&page.token, page.token_text, len)
         || page.token.purpose != kind->purpose) {
         crm_page_refuse(call->response, call->pool);
         return NULL;
@@ -145,12 +160,12 @@ static const crm_page_kind_t unsubscribe = {CRM_TOKEN_UNSUBSCRIBE,
      .max_body = BODY_MAX, .serve = serve, .data = &kind}
 
 crm_mount_t crm_review_mount = {
-    .other = &crm_access_anybody,
+    .other = &crm_access_anybody, .slash = 1,
     .show_error = show_error,
 };
 
 crm_mount_t crm_unsubscribe_mount = {
-    .other = &crm_access_anybody,
+    .other = &crm_access_anybody, .slash = 1,
     .show_error = show_error,
 };
 

@@ -17,7 +17,8 @@
 static crm_error_t *find_route(crm_call_t *call)
 {
     call->path = crm_router_find(call->args, call->mount->router,
-                                 call->request->path, call->mount->rest);
+                                 call->request->path,
+                                 call->mount->rest || call->mount->slash);
     if (!call->path) {
         return crm_error_create(CRM_E_NOT_FOUND, call->mount->no_path,
                                 call->pool);

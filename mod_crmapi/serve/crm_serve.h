@@ -12,6 +12,7 @@ typedef struct crm_mount_t {
     int rest;                   /* OPTIONS lists the path's methods, without
                                    authentication, and a path may end with a
                                    slash (contract 4.4, 5.1, 5.2) */
+    int slash;                  /* a path may end with a slash */
     const char *no_path;        /* the message of a 404 of a path without a route;
                                    NULL: the code's */
     /* As crm_route_t.show_error, for routes without one and requests without a

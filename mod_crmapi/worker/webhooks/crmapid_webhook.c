@@ -216,6 +216,12 @@ static crm_error_t *post(crmd_http_answer_t *answer, int *held_p,
 
 /* ---- the result ---------------------------------------------------------- */
 
+/* Return whether STATUS leads to another address. 304 and 300 do not. */
+static int is_redirect(int status)
+{
+    return (status >= 301 && status <= 303) || status == 307 || status == 308;
+}
+
 /* Set OUTCOME from ANSWER. A status 2xx means success, even if the body is
  * incomplete. */
 static void judge(outcome_t *outcome, const crmd_http_answer_t *answer,
@@ -232,7 +238,7 @@ static void judge(outcome_t *outcome, const crmd_http_answer_t *answer,
     if (answer->status) {
         outcome->error = apr_psprintf(delivery->work->pool, "HTTP status %d%s",
                                       answer->status,
-                                      answer->status / 100 == 3
+                                      is_redirect(answer->status)
                                       ? ": redirects are not followed" : "");
     }
     outcome->name = "gone";
