@@ -82,7 +82,7 @@ static struct {
     int waiting;                /* requests among them, without those that have a
                                    place */
     int held;                   /* those whose threads wait */
-    int stopping;
+    int stopping;               /* atomic: crmapi_watch() has no lock */
     apr_thread_t *thread;       /* NULL: nobody has waited */
     int pipe[2];                /* wakes it */
     int ends;
@@ -95,6 +95,16 @@ static struct {
     crmapi_waiter_t **polled;
     int room;
 } waits;
+
+static int is_stopping(void)
+{
+    return __atomic_load_n(&waits.stopping, __ATOMIC_RELAXED);
+}
+
+static void stop(void)
+{
+    __atomic_store_n(&waits.stopping, 1, __ATOMIC_RELAXED);
+}
 
 static void rouse(void)
 {
@@ -172,7 +182,7 @@ static int is_due(crmapi_waiter_t *waiter, apr_time_t now)
     waiter->gone |= waiter->state == HELD && waiter->c->aborted;
     return now >= waiter->until || waiter->gone
            || (waiter->state != CLOSING
-               && (waits.stopping
+               && (is_stopping()
                    || crmapi_bell_count(waiter->request->watch,
                                     waiter->request->line)
                       != waiter->count));
@@ -268,7 +278,9 @@ static void look_for_stop(void)
     int state = AP_MPMQ_RUNNING;
 
     ap_mpm_query(AP_MPMQ_MPM_STATE, &state);
-    waits.stopping |= state == AP_MPMQ_STOPPING;
+    if (state == AP_MPMQ_STOPPING) {
+        stop();
+    }
 }
 
 static void *APR_THREAD_FUNC wait_main(apr_thread_t *thread, void *baton)
@@ -310,7 +322,8 @@ static apr_status_t end_thread(void *baton)
 
     (void)baton;
     apr_thread_mutex_lock(waits.mutex);
-    waits.ends = waits.stopping = 1;
+    waits.ends = 1;
+    stop();
     apr_thread_mutex_unlock(waits.mutex);
     rouse();
     if (waits.thread) {
@@ -362,7 +375,7 @@ int crmapi_watch(const char *workspace_id, const char *visitor, void *baton)
     crmapi_request_t *request = baton;
 
     if ((!visitor && !request->config->waiters) || !request->config->pool
-        || waits.stopping) {
+        || is_stopping()) {
         return 0;
     }
     if (!request->watch) {
@@ -474,7 +487,7 @@ crmapi_wait_t crmapi_wait(crmapi_request_t *request)
     waiter->until = request->rung && apr_time_now() + AGAIN < until
                     ? apr_time_now() + AGAIN : until;
     apr_thread_mutex_lock(waits.mutex);
-    if (!waits.stopping && !waiter->gone && take_place(waiter)) {
+    if (!is_stopping() && !waiter->gone && take_place(waiter)) {
         what = waiter->state == HELD ? CRMAPI_WAIT_AGAIN
                                      : CRMAPI_WAIT_SUSPENDED;
         if (waiter->state == HELD) {
@@ -525,7 +538,7 @@ void crmapi_waits_stop(void)
 {
     if (waits.mutex) {
         apr_thread_mutex_lock(waits.mutex);
-        waits.stopping = 1;
+        stop();
         apr_thread_mutex_unlock(waits.mutex);
         rouse();
     }
