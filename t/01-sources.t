@@ -169,6 +169,25 @@ subtest "text files are clean" => sub {
     }
 };
 
+# A name with another code, or in another place, is not found or read wrongly.
+subtest "HTML's names are those of the standard, in order" => sub {
+    my ($table) = read_file("$top/mod_crmapi/mail/mail_reference.c")
+        =~ /^static const name_t names\[\] = \{\n(.*?)^\};/ms;
+    my @rows = $table =~ /\{"(\w+)", (\d+)\}/g;
+    my @names = @rows[grep { $_ % 2 == 0 } 0 .. $#rows];
+    cmp_ok(scalar @names, ">", 250, "they are read");
+    is_deeply(\@names, [sort @names], "in the order of their bytes");
+    my ($code, $out, $err) = run_program(command => ["python3", "-c", <<'END',
+import sys, html.entities
+rows = sys.argv[1:]
+for name, code in zip(rows[::2], rows[1::2]):
+    if html.entities.html5.get(name + ";") != chr(int(code)):
+        print(name, code)
+END
+        @rows]);
+    is("$code$out", 0, "with their codes") or diag($err);
+};
+
 subtest "migrations are numbered without a gap" => sub {
     my $n = 0;
     for my $file (grep { m{^schema/[^/]+\.sql$} } @files) {

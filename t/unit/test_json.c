@@ -468,6 +468,8 @@ static const struct {
      "aaaaaaaaaaaaaaaaaaaaaaaaaaaa\"]", NULL, ""},         /* 100 bytes */
     {"[\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"]", too_large, ""},   /* 101 bytes */
+    {"[\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+     "aaaaaaaaaaaaaaaaaaaaaaa\\u0000\"]", too_large, ""}, /* is not looked at */
 };
 
 /* Set *TEXT_P to the value TEXT as it is stored, with at most BYTES and LEVELS,
@@ -524,8 +526,9 @@ START_TEST(contract_5_6_every_place_is_told)
 }
 END_TEST
 
-/* Return how many faults COUNT wrong values below a name of NAME bytes have. */
-static int faults_below(apr_size_t name, int count)
+/* Return how many faults COUNT wrong values below a name of NAME bytes have: entries
+ * of an array, or MEMBERS of an object. */
+static int faults_below(apr_size_t name, int count, int members)
 {
     apr_array_header_t *found;
     const char *text;
@@ -536,11 +539,15 @@ static int faults_below(apr_size_t name, int count)
     for (apr_size_t i = 0; i < name; i++) {
         crm_buf_putc(&buf, 'k');
     }
-    crm_buf_puts(&buf, "\":[");
+    crm_buf_puts(&buf, members ? "\":{" : "\":[");
     for (int i = 0; i < count; i++) {
-        crm_buf_puts(&buf, i ? ",\"\\u0000\"" : "\"\\u0000\"");
+        crm_buf_puts(&buf, i ? "," : "");
+        if (members) {
+            crm_buf_printf(&buf, "\"m%d\":", i);
+        }
+        crm_buf_puts(&buf, "\"\\u0000\"");
     }
-    crm_buf_puts(&buf, "]}");
+    crm_buf_puts(&buf, members ? "}}" : "]}");
     crm_buf_putc(&buf, '\0');
     found = faults_of(&text, buf.data, 65536, 16);
     return found ? found->nelts : 0;
@@ -548,11 +555,13 @@ static int faults_below(apr_size_t name, int count)
 
 START_TEST(what_is_told_has_an_end)
 {
-    ck_assert_int_eq(faults_below(1, 99), 99);
-    ck_assert_int_eq(faults_below(1, 100), 100);
-    ck_assert_int_eq(faults_below(1, 101), 100);
-    ck_assert_int_eq(faults_below(2048, 10), 2);
-    ck_assert_int_eq(faults_below(32768, 10), 1);
+    for (int members = 0; members < 2; members++) {
+        ck_assert_int_eq(faults_below(1, 99, members), 99);
+        ck_assert_int_eq(faults_below(1, 100, members), 100);
+        ck_assert_int_eq(faults_below(1, 101, members), 100);
+        ck_assert_int_eq(faults_below(2048, 10, members), 2);
+        ck_assert_int_eq(faults_below(32768, 10, members), 1);
+    }
 }
 END_TEST
 

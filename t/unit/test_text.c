@@ -133,14 +133,27 @@ static const struct {
     {"\xc4\xb0", "i\xcc\x87", 1},                   /* I with a dot */
     {"\xc4\xb0", "i", 0}, {"\xc4\xb1", "I", 0},
     {"\xc8\xba\xc8\xba", "\xe2\xb1\xa5\xe2\xb1\xa5", 1},  /* is longer */
+    {"\xc8\xba", "\xe2\xb1\xa5", 1},            /* by one byte */
+    {"AZ@[", "az@[", 1}, {"AZ\xc3\x84", "az\xc3\xa4", 1},
     {"\xce\x91\xce\xa3", "\xce\xb1\xcf\x83", 1},    /* a final sigma */
     {"\xe1\x82\xa0", "\xe2\xb4\x80", 1},           /* Georgian */
 };
 
+/* Return a pool whose memory is not zero. */
+static apr_pool_t *used_pool(void)
+{
+    apr_pool_t *pool;
+
+    apr_pool_create(&pool, crm_check_pool());
+    memset(apr_palloc(pool, 4096), 'x', 4096);
+    apr_pool_clear(pool);
+    return pool;
+}
+
 START_TEST(contract_7_8_without_case_is_unicodes)
 {
-    const char *a = crm_text_fold(folded[_i].a, crm_check_pool());
-    const char *b = crm_text_fold(folded[_i].b, crm_check_pool());
+    const char *a = crm_text_fold(folded[_i].a, used_pool());
+    const char *b = crm_text_fold(folded[_i].b, used_pool());
 
     ck_assert_msg((strcmp(a, b) == 0) == folded[_i].equal,
                   "%s and %s: %s and %s", folded[_i].a, folded[_i].b, a, b);
@@ -190,6 +203,52 @@ START_TEST(ascii_white_space_is_trimmed)
         crm_text_trim(&text, &len);
         ck_assert_str_eq(apr_pstrmemdup(crm_check_pool(), text, len),
                          texts[i].trimmed);
+    }
+}
+END_TEST
+
+/* What a field with several values has between them. */
+START_TEST(white_space_of_unicode_is_trimmed)
+{
+    static const struct {
+        const char *text, *trimmed;
+    } texts[] = {
+        {"", ""}, {" ", ""}, {"a", "a"}, {" a ", "a"}, {" \t\r\n\xc2\x85", ""},
+        {"\302\240a b\302\240", "a b"}, {"\302\240", ""},
+        {"\xe3\x80\x80\xe2\x80\x83x\xe2\x80\xa8 ", "x"},
+        {" \xc3\xa4 \xc3\xb6 ", "\xc3\xa4 \xc3\xb6"},
+        {"\xe2\x80\x8b", "\xe2\x80\x8b"},     /* zero width: no white space */
+        {" \xff ", "\xff"}, {"\x80", "\x80"},
+    };
+
+    for (int i = 0; i < COUNT(texts); i++) {
+        const char *text = texts[i].text;
+        apr_size_t len = strlen(text);
+
+        crm_text_trim_blanks(&text, &len);
+        ck_assert_str_eq(apr_pstrmemdup(crm_check_pool(), text, len),
+                         texts[i].trimmed);
+    }
+}
+END_TEST
+
+START_TEST(byte_order_marks)
+{
+    static const struct {
+        const char *text;
+        apr_size_t len, mark;
+        int wide;
+    } texts[] = {
+        {"\xef\xbb\xbf", 3, 3, 0}, {"\xef\xbb\xbf" "a", 4, 3, 0},
+        {"\xef\xbb\xbf", 2, 0, 0}, {"\xef\xbb\xbe", 3, 0, 0}, {"", 0, 0, 0},
+        {"\xff\xfe", 2, 0, 1}, {"\xfe\xff", 2, 0, 1}, {"\xff\xfe" "a", 3, 0, 1},
+        {"\xff\xfe", 1, 0, 0}, {"\xff\xff", 2, 0, 0}, {"\xfe\xfe", 2, 0, 0},
+    };
+
+    for (int i = 0; i < COUNT(texts); i++) {
+        CRM_CHECK(crm_text_mark(texts[i].text, texts[i].len) == texts[i].mark
+                  && !crm_text_has_wide_mark(texts[i].text, texts[i].len)
+                     == !texts[i].wide, "text %d", i);
     }
 }
 END_TEST
@@ -287,6 +346,8 @@ START_TEST(what_is_a_phone_number)
     }
     ck_assert_ptr_null(ask(crm_text_phone, repeat('1', 64, "")));
     ck_assert_ptr_nonnull(ask(crm_text_phone, repeat('1', 65, "")));
+    ck_assert_ptr_null(ask(crm_text_phone, repeat('1', 63, "\xd9\xa1")));
+    ck_assert_ptr_nonnull(ask(crm_text_phone, repeat('1', 64, "\xd9\xa1")));
     ck_assert_ptr_nonnull(crm_text_phone("1\0" "2", 3));
 }
 END_TEST
@@ -306,6 +367,8 @@ int main(void)
                         COUNT(folded));
     tcase_add_loop_test(fold, one_line_for_logs_and_headers, 0, COUNT(lines));
     tcase_add_test(fold, ascii_white_space_is_trimmed);
+    tcase_add_test(fold, white_space_of_unicode_is_trimmed);
+    tcase_add_test(fold, byte_order_marks);
     tcase_add_loop_test(address, contract_6_3_what_is_an_email, 0,
                         COUNT(emails));
     tcase_add_loop_test(address, contract_6_3_what_is_no_email, 0,
