@@ -198,4 +198,41 @@ subtest "a slot of 16" => sub {
         "otherwise the process number says it");
 };
 
+# Run STATEMENTS, which change what a daemon knows, and undo them.
+sub undone {
+    return sql($database, "BEGIN; " . join("; ", @_) . "; ROLLBACK");
+}
+
+subtest "14.2 a mark has a number for each of 16 slots" => sub {
+    my $known = "(SELECT array_agg(m.n + CASE m.slot WHEN s THEN d ELSE 0 END"
+        . " ORDER BY m.slot) FROM crmapi.send_mark m)";
+    is_deeply([undone("UPDATE crmapi.send_mark SET n = 100 + slot", "SELECT s, d
+        FROM generate_series(0, 15) s, unnest('{-1,0,1}'::bigint[]) d
+        WHERE crmapi.mark_behind($known) IS DISTINCT FROM (d > 0)")], [],
+        "the database is older if one of them is lower than what is known");
+    is(undone("SELECT crmapi.mark_behind(NULL)"), "f", "nothing is known yet");
+    is(undone("UPDATE crmapi.send_mark SET n = 2^40", "CREATE TEMP TABLE t AS"
+        . " SELECT crmapi.mark_next(NULL) AS v", "SELECT string_agg((m.n = v / 16"
+        . " AND m.slot = v % 16)::text, ' ') FROM crmapi.send_mark m, t"
+        . " WHERE m.n <> 2^40"), "true", "the next one is that of a slot");
+    is(undone("UPDATE crmapi.send_mark SET n = 50 + slot",
+        "SELECT crmapi.instance_hold('first', '{40,52}')",
+        "SELECT crmapi.instance_hold('second', NULL)",
+        "SELECT held_reason || ' ' || (SELECT string_agg((n - slot)::text, ' '"
+        . " ORDER BY slot) FROM crmapi.send_mark) FROM crmapi.instance")
+        =~ s/^\s+//r, "first 50 51" . " 50" x 14, "a hold raises them, lowers none,"
+        . " and keeps its reason");
+};
+
+subtest "14.2 where the database is: its cluster and its name there" => sub {
+    my $look = "SELECT coalesce((crmapi.instance_look(NULL)).why, 'at home')";
+    is(undone("$look || 1", "$look || 2") =~ s/\n/ /r, "at home1 at home2",
+        "at home, as it was seen first");
+    for ("system_id", "database_id") {
+        my $other = $_ eq "system_id" ? "system_id + 1" : "(database_id::bigint + 1)::oid";
+        like(scalar undone($look, "UPDATE crmapi.instance SET $_ = $other", $look),
+            qr/^at home\n.*restored or copied from another/, "another $_");
+    }
+};
+
 done_testing;
