@@ -130,6 +130,45 @@ START_TEST(a_64_does_not_pay_for_refusals_of_its_48)
 }
 END_TEST
 
+/* What proves its rights is charged to nobody. */
+START_TEST(what_is_refunded_is_charged_neither_to_the_64_nor_to_the_48)
+{
+    char address[40];
+
+    for (int i = 0; i < 2 * 3 * CRM_ADDRESS_SITE; i++) {
+        snprintf(address, sizeof(address), "2001:db8:9:%x::1", i % 4);
+        ck_assert_msg(charge("key", address), "request %d", i);
+        crm_address_refund(block, "key", address, 0, CRM_LIMIT_READ, 3, pool);
+    }
+    may("key", "2001:db8:9:1::1", 3);
+}
+END_TEST
+
+START_TEST(contract_4_3_retry_after_is_rounded_up)
+{
+    static const struct {
+        apr_int64_t left;
+        int seconds;
+    } times[] = {
+        {30 * SECOND + 1, 31}, {30 * SECOND, 30}, {SECOND + 1, 2}, {1, 1}
+    };
+    apr_int64_t start = now;
+
+    for (int i = 0; i < 3; i++) {
+        ck_assert(charge("key", "203.0.113.9"));
+    }
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        crm_error_t *error;
+
+        now = start + WINDOW - times[i].left;
+        error = crm_address_charge(block, "key", "203.0.113.9", 0,
+                                   CRM_LIMIT_READ, 3, pool);
+        ck_assert_ptr_nonnull(error);
+        ck_assert_int_eq(error->retry_after, times[i].seconds);
+    }
+}
+END_TEST
+
 /* CrmApiAddressLimit is at most 1,000,000, a visitor's polls have 5 times as
  * much (CRM_ACCESS_POLLS), and a /48 has CRM_ADDRESS_SITE times that. */
 START_TEST(the_highest_limits_fit_into_a_table)
@@ -172,6 +211,9 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, teardown);
     tcase_add_test(tcase, each_address_has_a_budget);
     tcase_add_test(tcase, an_ipv6_address_stands_for_its_64);
+    tcase_add_test(tcase,
+        what_is_refunded_is_charged_neither_to_the_64_nor_to_the_48);
+    tcase_add_test(tcase, contract_4_3_retry_after_is_rounded_up);
     tcase_add_test(tcase, a_mapped_address_is_the_ipv4_one);
     tcase_add_test(tcase, an_address_with_a_zone_is_an_address);
     tcase_add_test(tcase, a_48_has_a_budget_of_its_own);

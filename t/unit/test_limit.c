@@ -331,6 +331,79 @@ START_TEST(refused_requests_touch_nothing)
 }
 END_TEST
 
+/* Also by requests that are refused: they never ask the database otherwise. */
+START_TEST(contract_2_3_a_key_is_confirmed_twice_a_minute)
+{
+    add(1);
+    ck_assert_int_eq(read_1(1).confirm, 0);     /* it was just looked up */
+    now += CRM_LIMIT_CONFIRM_US - 1;
+    ck_assert_int_eq(read_1(1).confirm, 0);
+    now += 1;
+    ck_assert_int_eq(read_1(1).confirm, 1);
+    ck_assert_int_eq(read_1(1).confirm, 0);
+    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1).confirm, 0);
+    now += CRM_LIMIT_CONFIRM_US - 1;
+    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1).confirm, 0);
+    now += 1;
+    ck_assert_int_eq(admit(1, CRM_LIMIT_WRITE, 1).confirm, 1);
+    ck_assert_int_eq(read_1(1).confirm, 0);
+}
+END_TEST
+
+/* What is left of key 1's reads under LIMIT, and when the next leaves. */
+static crm_limit_verdict_t look(apr_uint32_t limit)
+{
+    crm_limit_key_t key = key_of(1, 0);
+    crm_limit_verdict_t verdict;
+
+    crm_limit_look(&verdict, block, key.hash, 0, CRM_LIMIT_READ, limit, 0);
+    return verdict;
+}
+
+START_TEST(contract_4_2_looking_counts_nothing)
+{
+    apr_int64_t start = now;
+
+    ck_assert_int_eq(look(3).known, 0);
+    add(1);
+    ck_assert_uint_eq(look(3).remaining, 3);
+    ck_assert_int_eq(look(3).reset_us, WINDOW);
+    read_1(3);
+    now = start + 10 * SECOND;
+    read_1(3);
+    for (int i = 0; i < 5; i++) {
+        ck_assert_uint_eq(look(3).remaining, 1);
+        ck_assert_int_eq(look(3).reset_us, 50 * SECOND);
+        ck_assert_int_eq(look(3).admitted, 0);
+    }
+    ck_assert_uint_eq(look(1).remaining, 0);    /* a lower limit */
+    now = start + 9 * SECOND;                   /* the clock goes back */
+    ck_assert_int_eq(look(3).reset_us, 50 * SECOND);
+    now = start + WINDOW;
+    ck_assert_uint_eq(look(3).remaining, 2);
+    ck_assert_int_eq(look(3).reset_us, 10 * SECOND);
+    ck_assert_uint_eq(read_1(3).remaining, 1);
+}
+END_TEST
+
+START_TEST(contract_4_1_a_refund_is_of_its_class)
+{
+    crm_limit_key_t key = key_of(1, 0);
+
+    add(1);
+    read_1(2);
+    admit(1, CRM_LIMIT_WRITE, 2);
+    crm_limit_refund(block, key.hash, 0, CRM_LIMIT_WRITE);
+    ck_assert_uint_eq(look(2).remaining, 1);
+    ck_assert_uint_eq(admit(1, CRM_LIMIT_WRITE, 2).remaining, 1);
+    for (int i = 0; i < 3; i++) {               /* of an empty window: nothing */
+        crm_limit_refund(block, key.hash, 0, CRM_LIMIT_READ);
+    }
+    ck_assert_uint_eq(look(2).remaining, 2);
+    ck_assert_uint_eq(read_1(2).remaining, 1);
+}
+END_TEST
+
 /* Idle times around 2^32 us, about 71.6 minutes, when the ring's times come
  * round, and multiples of it. */
 START_TEST(ring_times_that_come_round)
@@ -553,6 +626,9 @@ int main(void)
     tcase_add_test(tcase, unlimited_everywhere_needs_no_rings);
     tcase_add_test(tcase, touch_is_due_once_a_minute);
     tcase_add_test(tcase, refused_requests_touch_nothing);
+    tcase_add_test(tcase, contract_2_3_a_key_is_confirmed_twice_a_minute);
+    tcase_add_test(tcase, contract_4_2_looking_counts_nothing);
+    tcase_add_test(tcase, contract_4_1_a_refund_is_of_its_class);
     tcase_add_test(tcase, ring_times_that_come_round);
     tcase_add_test(tcase, steady_demand_over_many_turns_of_ring_and_clock);
     tcase_add_test(tcase, clock_that_goes_back_forgives_nothing);

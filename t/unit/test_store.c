@@ -18,6 +18,7 @@ static struct {
     int trips, checks, largest, receiving, closed;
     int hold;                   /* the next trip waits until this is 0 */
     int late;                   /* the answer has not arrived */
+    apr_int64_t takes;          /* the time until it has */
 } server;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -51,6 +52,7 @@ static const char *server_receive(void *baton, apr_int64_t timeout)
     (void)timeout;
     pthread_mutex_lock(&mutex);
     server.receiving++;
+    now += server.takes;
     pthread_cond_broadcast(&changed);
     while (server.hold) {
         pthread_cond_wait(&changed, &mutex);
@@ -234,6 +236,84 @@ START_TEST(one_request_of_the_host_tries_again)
     ck_assert_int_eq(server.trips, 4);
     ck_assert_int_eq(logged.warnings, 1);
     ck_assert_int_eq(logged.notices, 1);
+}
+END_TEST
+
+/* Others do not try while one does, of which nothing is known yet. */
+START_TEST(one_check_tries_again)
+{
+    crm_store_check_t checks[3];
+
+    server.reason = "away";
+    charge(100);
+    now += CRM_STORE_RETRY_US;
+    server.reason = NULL;
+    memset(checks, 0, sizeof(checks));
+    for (int i = 0; i < 3; i++) {
+        crm_store_post(store, &checks[i]);
+        ck_assert_msg(!checks[i].done == !i, "check %d", i);
+    }
+    ck_assert(crm_store_collect(store, &checks[0]));
+    ck_assert(!crm_store_collect(store, &checks[1]));
+    ck_assert(!crm_store_collect(store, &checks[2]));
+    ck_assert_int_eq(server.largest, 1);
+}
+END_TEST
+
+/* What is beyond that waits for the next round trip. */
+START_TEST(no_more_travel_together_than_there_is_room_for)
+{
+    static crm_store_check_t checks[2 * CRM_STORE_TOGETHER + 1];
+    int count = (int)(sizeof(checks) / sizeof(checks[0]));
+
+    memset(checks, 0, sizeof(checks));
+    for (int i = 0; i < count; i++) {
+        crm_store_post(store, &checks[i]);
+    }
+    for (int i = count; i--;) {
+        ck_assert_msg(crm_store_collect(store, &checks[i]), "check %d", i);
+    }
+    ck_assert_int_eq(server.largest, CRM_STORE_TOGETHER);
+    ck_assert_int_eq(server.trips, 3);
+    ck_assert_int_eq(server.checks, count);
+}
+END_TEST
+
+/* The store's window opens reset_us after it was asked. */
+START_TEST(a_slow_answer_closes_the_window_no_longer)
+{
+    apr_int64_t asked = now;
+
+    server.room = 0;
+    server.takes = 5 * SECOND;
+    ck_assert(!charge(10).admitted);
+    ck_assert_int_eq(now, asked + 5 * SECOND);
+    now = asked + 20 * SECOND - 1;
+    ck_assert(!charge(10).admitted);
+    ck_assert_int_eq(server.checks, 1);
+    now = asked + 20 * SECOND;
+    server.room = 1;
+    ck_assert(charge(10).admitted);
+    ck_assert_int_eq(server.checks, 2);
+}
+END_TEST
+
+/* Without memory for a ring nothing is let through, and nobody is said to have used
+ * up a limit (contract 4.5). */
+START_TEST(without_memory_it_is_503)
+{
+    crm_limit_key_t key = key_of(1, 0);
+    crm_budget_t budget = budget_of(&key, 5);
+    crm_error_t *error;
+
+    free(block);
+    make_block(4, 0, 0);
+    add(1);
+    budget.limit = block;
+    error = crm_budget_charge(&budget, crm_check_pool());
+    ck_assert_ptr_nonnull(error);
+    ck_assert_int_eq(error->code, CRM_E_UNAVAILABLE);
+    ck_assert_int_eq(server.checks, 0);
 }
 END_TEST
 
@@ -542,6 +622,10 @@ int main(void)
     tcase_add_test(tcase, unlimited_requests_do_not_ask);
     tcase_add_test(tcase, without_the_store_the_host_counts);
     tcase_add_test(tcase, one_request_of_the_host_tries_again);
+    tcase_add_test(tcase, one_check_tries_again);
+    tcase_add_test(tcase, no_more_travel_together_than_there_is_room_for);
+    tcase_add_test(tcase, a_slow_answer_closes_the_window_no_longer);
+    tcase_add_test(tcase, without_memory_it_is_503);
     tcase_add_test(tcase, a_store_that_comes_and_goes_is_logged_once_a_minute);
     tcase_add_test(tcase, the_time_is_the_store_s);
     tcase_add_test(tcase, a_process_connects_before_it_is_asked);
