@@ -91,6 +91,25 @@ subtest "migrating" => sub {
     like($err, qr/\b@{[sprintf "%04d", $expected + 2]}\b/, "is told");
     unlink $gap;
     is((migrate($dir, $name))[0], 0, "without it all is well");
+
+    my $two = sprintf "%04d-two.sql", $expected + 2;
+    write_file("$dir/$two", "-- step: transaction: one\nCREATE TABLE crmapi.one ();"
+        . "\n-- step: transaction: two\nINSERT INTO crmapi.nowhere VALUES (1);\n");
+    ($code, $err) = migrate($dir, $name);
+    like($err, qr/\Q$two\E, step 2 of 2 .*nowhere/, "the second step fails");
+    write_file("$dir/$two", read_file("$dir/$two") =~ s/nowhere VALUES \(1\)/one DEFAULT
+        VALUES/r);
+    ($code, $err) = migrate($dir, $name);
+    isnt($code, 0, "a file of which a step had been applied");
+    like($err, qr/\Q$two\E was changed/, "is told, too");
+    sql($name, "UPDATE crmapi.migration SET sha256 = '"
+        . sha256_hex(read_file("$dir/$two")) . "' WHERE number = $expected + 2");
+    write_file(sprintf("$dir/%04d-three.sql", $expected + 3), "SELECT 1;\n");
+    is(crmapictl_ok($name, { env => { CRMAPI_SCHEMA_DIR => $dir } }, "--json",
+        "migrate"), "{\"version\":@{[$expected + 3]},\"applied\":2}",
+        "the rest is applied, and counted");
+    unlink sprintf("$dir/%04d-three.sql", $expected + 3), "$dir/$two";
+    sql($name, "DELETE FROM crmapi.migration WHERE number > $expected + 1");
     write_file(sprintf("$dir/%04d-twin.sql", $expected + 1), "SELECT 1;\n");
     ($code, $err) = migrate($dir, $name);
     isnt($code, 0, "a number twice");

@@ -9,7 +9,8 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Child;
 use CrmTest::Redis;
-use CrmTest::Shared qw(host url metric is_back ask brief admitted $LIMIT $PATIENT);
+use CrmTest::Shared qw(host url metric numbers_agree is_back ask brief admitted $LIMIT
+    $PATIENT);
 use Time::HiRes qw(time);
 
 # --- without the store ------------------------------------------------------
@@ -71,6 +72,7 @@ for my $outage (@outages) {
         is(metric($_, "StoreAway"), 1, "mod_status says so") for @two;
         cmp_ok(metric($_, "StoreAlone"), ">=", $LIMIT - 5,
             "and counts the requests") for @two;
+        numbers_agree($_) for @two;
         like(join("", $_->log_lines(qr/CRM4002/)), $reason,
             "the log says why") for @two;
         $end->($own, $w->key_ids);

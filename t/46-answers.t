@@ -48,11 +48,25 @@ sub server {
     return ($httpd, $w, @ids);
 }
 
-# How many requests of HTTPD another thread has answered.
-sub answered {
-    my ($httpd) = @_;
+# What HTTPD has counted: "batches", "batched_requests", "batched_answers".
+sub counted {
+    my ($httpd, $name) = @_;
     return sum0($httpd->client->get("/metrics")->body
-        =~ /^crmapi_batched_answers_total\{.*\} (\d+)$/mg);
+        =~ /^crmapi_${name}_total\{.*\} (\d+)$/mg);
+}
+
+# How many requests of HTTPD another thread has answered.
+sub answered { return counted($_[0], "batched_answers") }
+
+# A batch has two requests at least, one of which answers itself; each is counted
+# after its answer was sent.
+sub counts_fit {
+    my ($httpd) = @_;
+    ok(wait_for(sub {
+        my ($all, $in, $by) = map { counted($httpd, $_) }
+            qw(batches batched_requests batched_answers);
+        return $all && $in >= 2 * $all && $by <= $in - $all;
+    }, 20), "the numbers of batches, their requests and answers fit together");
 }
 
 sub clients {
@@ -118,6 +132,7 @@ for my $mpm (qw(event worker)) {
         }
         is_deeply(\@wrong, [], "all are right");
         cmp_ok(answered($httpd), ">", 0, "others' threads have sent some");
+        counts_fit($httpd);
     };
 
     subtest "$mpm: each write has its own answer" => sub {

@@ -157,6 +157,24 @@ subtest "a conversation that wakes up after it was found stays" => sub {
         WHERE conversation_id = '$talk'"), 3, "none of its messages");
 };
 
+subtest "so does one whose answer is being sent; a large one goes bit by bit" => sub {
+    my $talk = talk(40, 40);
+    my $try = sub { scalar sql($database, "SELECT crmapi.retention_talk($in, '$talk',
+        now() - interval '30 days', $_[0])") };
+    my $rest = sub { join " ", map { scalar sql($database, "SELECT count(*) FROM
+        crmapi.$_->[0] WHERE workspace_id = $in AND $_->[1] = '$talk'") }
+        ["message", "conversation_id"], ["conversation", "id"] };
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload, state,
+            leased_by, leased_until)
+        VALUES ($in, 'answer.send', '{\"conversation_id\": \"$talk\"}', 'leased',
+            'x', now() + interval '1 h')");
+    is($try->(9) . " " . $rest->(), "0 3 1", "nothing is deleted");
+    sql($database, "DELETE FROM crmapi.job WHERE leased_by = 'x'");
+    is($try->(2) . " " . $rest->(), "2 1 1", "no more than it may");
+    is($try->(1) . " " . $rest->(), "1 0 1", "the conversation last");
+    is($try->(1) . " " . $rest->(), "1 0 0", "which is a row, too");
+};
+
 subtest "idle ones are found behind many that are old, and not idle" => sub {
     my $idle = talk(98, 98);
     sql($database, "INSERT INTO crmapi.conversation (id, workspace_id, bot_id,

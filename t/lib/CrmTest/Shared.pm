@@ -8,7 +8,8 @@ use Exporter qw(import);
 use Test::More ();
 use CrmTest ();
 
-our @EXPORT_OK = qw(host url metric is_back ask brief admitted $LIMIT $PATIENT);
+our @EXPORT_OK = qw(host url metric numbers_agree is_back ask brief admitted $LIMIT
+    $PATIENT);
 
 # Reads of a key.
 our $LIMIT = 20;
@@ -25,7 +26,9 @@ sub host {
         conf => "CrmApiRateLimitStore $url $options\nCrmApiReadLimit $LIMIT\n"
         . "CrmApiWriteLimit 10000\nCrmApiRateLimitKeys 64\n"
         . ($arg{conf} // "") . "<Location /server-status>\n"
-        . "SetHandler server-status\nRequire all granted\n</Location>\n");
+        . "SetHandler server-status\nRequire all granted\n</Location>\n"
+        . "<Location /metrics>\nSetHandler crmapi-metrics\nRequire all granted\n"
+        . "</Location>\n");
 }
 
 # The URL of a CrmTest::Redis.
@@ -37,6 +40,17 @@ sub metric {
     my ($value) = $host->client->get("/server-status?auto")->body
         =~ /^CrmApi$name: (\d+)$/m;
     return $value;
+}
+
+# The numbers of the store in mod_status and in the metrics of HOST are the same.
+sub numbers_agree {
+    my ($host) = @_;
+    my $text = $host->client->get("/metrics")->body;
+    my %name = (StoreAway => "away", StoreRequests => "requests_total",
+        StoreRoundTrips => "round_trips_total", StoreAlone => "alone_total");
+    Test::More::is_deeply({ map { $_ => $text =~ /^crmapi_store_$name{$_} (\d+)$/m
+        ? $1 : undef } keys %name }, { map { $_ => metric($host, $_) } keys %name },
+        "mod_status and the metrics agree");
 }
 
 # Read once at HOST with KEY.
