@@ -324,8 +324,7 @@ BEGIN
             database_id = here.database_id
         WHERE i.one;
     END IF;
-    PERFORM pg_notify('crmapi_job', l.lane)
-    FROM unnest('{sequence,webhook}'::text[]) l(lane);
+    PERFORM pg_notify('crmapi_job', '');    -- all lanes: poll now
     RETURN n + m;
 END
 $$;

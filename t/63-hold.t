@@ -129,6 +129,9 @@ subtest "a held database sends nothing" => sub {
     is($status->{held_reason}, "a clone for staging", "status says why");
     like($status->{held_at}, qr/^20\d\d/, "and since when");
     is(shown($w)->{held_reason}, "a clone for staging", "each workspace is");
+    is(shown($held)->{held_reason}, "held by an operator", "one that is held by"
+        . " itself says its own");
+    isnt(shown($held)->{held_at}, $status->{held_at}, "since then");
     crmapictl_ok($database, qw(hold --all --reason again));
     is_deeply([@{status()}{qw(held_at held_reason)}],
         [@$status{qw(held_at held_reason)}], "a second hold changes nothing");
@@ -180,8 +183,8 @@ subtest "a hold counts what is being sent" => sub {
     is($sent->(qw(hold --all)), 2, "those of all");
     my $told = join " ", map { ref $_ ? @$_ : $_ } sql($database, "LISTEN crmapi_job;"
         . " SELECT crmapi.release(NULL, true)");
-    like($told, qr/"crmapi_job" with payload "$_"/, "the release tells daemons"
-        . " of the lane $_") for "sequence", "webhook";
+    like($told, qr/"crmapi_job" received/, "the release tells daemons: poll now,"
+        . " whatever lanes there are");
     sql($database, "DELETE FROM crmapi.job WHERE leased_by = 'x'");
 };
 
@@ -323,6 +326,13 @@ subtest "of what a daemon tells only what lives is taken" => sub {
     is(join("|", map { "@$_" } sql($database, "SELECT enrollment_id, state FROM"
         . " crmapi.past_send WHERE workspace_id = '" . $w->id . "'")),
         "$lives sent", "the later line of the sequence that goes on");
+    my $line = sub { $json->encode([{ workspace_id => $_[0], part => "1",
+        enrollment_id => $lives, state => $_[1], at => at(-30) }]) };
+    is(sql($database, "SELECT crmapi.past_add('" . $line->(space()->id, "free")
+        . "')"), 0, "none of another workspace, which has no such sequence");
+    is(sql($database, "SELECT crmapi.past_add('" . $line->($w->id, "free") . "');"
+        . " SELECT state FROM crmapi.past_send WHERE enrollment_id = '$lives'"),
+        "1|free" =~ s/\|/\n/r, "what the next daemon tells goes before");
 };
 
 subtest "it is about sequences that were started and not generated" => sub {
@@ -396,11 +406,18 @@ subtest "the database's release is for the workspaces that it releases" => sub {
     is($json->decode(crmapictl_ok($database, qw(--json release
         --skip-due-before), at(-1)))->{released}, 0, "nothing is held");
     $w->ctl("workspace", "hold", $w->id);
-    my $bound = sub { sql($database, "SELECT due_before FROM crmapi.step_bound"
-        . " WHERE workspace_id = '" . $w->id . "'") };
+    my $bound = sub { sql($database, "SELECT " . ($_[1] // "due_before") . " FROM"
+        . " crmapi.step_bound WHERE workspace_id = '" . ($_[0] // $w)->id . "'") };
     my $was = $bound->();
+    $held->ctl("workspace", "hold", $held->id);
+    my $others = $bound->($held);
+    sql($database, "UPDATE crmapi.step_bound SET released_at = '2001-01-01'");
     release($w, -7200);
     is($bound->(), $was, "an earlier time leaves the later one of before");
+    is($bound->($w, "released_at > now() - interval '1 h'"), "t",
+        "but it is the last release");
+    is($bound->($held), $others, "none of another workspace that is held");
+    $held->ctl("workspace", "release", $held->id);
     is(sql($database, "SELECT max(due_before) < now() - interval '1800 s' FROM"
         . " crmapi.step_bound"), "t", "then it changes nothing");
 };
