@@ -245,6 +245,18 @@ static const struct {
      "Здравствуйте, “хочу” узнать цену"},
     {"x-mac-cyrillic", "\217\360\350\342\345\362", "Привет"},
     {"gb18030", "\304\343\272\303", "你好"},
+    /* what only one of the rules for short texts tells apart */
+    {"big5", "\265o\262\274", "發票"},
+    {"cp949", "\277\271\276\340 \310\256\300\316", "예약 확인"},
+    {"shift_jis", "\216R\223c\221\276\230Y", "山田太郎"},
+    {"iso-8859-13", "A\350i\373 \320ar\373nas", "Ačiū Šarūnas"},
+    {"windows-1252", "Jo\343o\205 \226 Jo\343o", "João… – João"},
+    {"windows-1250", "P\370\355li\232 \236lu\235ou\350k\375 k\371\362",
+     "Příliš žluťoučký kůň"},
+    {"iso-8859-1", "Juan Mu\361oz \321O\321O", "Juan Muñoz ÑOÑO"},
+    {"windows-1250", "Ma\263gorzata Ma\263gorzata", "Małgorzata Małgorzata"},
+    {"windows-1251", "\253\365\356\367\363\273 \226 \366\345\355\340",
+     "«хочу» – цена"},
 };
 
 START_TEST(text_without_a_charset_is_detected)
