@@ -339,6 +339,45 @@ subtest "a daemon that is killed: its work goes to another" => sub {
     $worker->stop;
 };
 
+subtest "a job that takes longer than its lease stays the daemon's" => sub {
+    postgres()->wait_reaping;
+    my $let_go = postgres()->hold($database, "LOCK TABLE crmapi.enrollment");
+    my $worker = worker(database => $database, conf => { lease => "3s" });
+    my $id = job("sequence.generate", $NOBODY);
+    ok(wait_for(sub { state_of($id) eq "leased" }, 20), "it works at it");
+    my $ends = sql($database, "SELECT leased_until FROM crmapi.job WHERE id = $id");
+    ok(wait_for(sub { sql($database, "SELECT now() > '$ends'") eq "t" }, 20),
+        "until the first lease is over");
+    is(join(" ", @{(sql($database, "SELECT state, attempts, leased_until > '$ends'"
+        . " FROM crmapi.job WHERE id = $id"))[0]}), "leased 1 t",
+        "it has lengthened it meanwhile, and nobody took it");
+    $let_go->();
+    ok(wait_for(sub { state_of($id) eq "done" }, 20), "it is done");
+    is((jobs("id = $id"))[0]{attempts}, 1, "at the first attempt");
+    $worker->stop;
+};
+
+subtest "a heartbeat lengthens the leases of what the daemon works at only" => sub {
+    my %id = map { @$_ } sql($database, "INSERT INTO crmapi.job (workspace_id, kind,"
+        . " payload, state, leased_by, leased_until) SELECT '$workspace', 'test.x',"
+        . " jsonb_build_object('is', j.is), 'leased', j.owner, now() + interval"
+        . " '1 min' FROM (VALUES ('its', 'me'), ('lost', 'me'), ('another', 'you'))"
+        . " j(\"is\", owner) RETURNING payload ->> 'is', id");
+    sql($database, "SELECT crmapi.worker_beat('me', 'n', 'h', 1, 'v', 1, 1, false,"
+        . " '1 h', ARRAY[$id{its}, $id{another}])");
+    my $of = "FROM crmapi.job WHERE kind = 'test.x'";
+    my $list = sub { join " ", map { $_->[0] } sql($database, "SELECT payload ->>"
+        . " 'is' $of AND $_[0] ORDER BY 1") };
+    is($list->("leased_until > now() + interval '30 min'"), "its", "not that of a"
+        . " claim whose answer was lost, nor another daemon's");
+    sql($database, "UPDATE crmapi.job SET leased_until = now() - interval '1 s'"
+        . " WHERE id IN ($id{lost}, $id{another})");
+    postgres()->wait_reaping;
+    is(sql($database, "SELECT crmapi.job_reap()"), 2, "those run out");
+    is($list->("state = 'leased'"), "its", "and no other");
+    sql($database, "DELETE $of; DELETE FROM crmapi.worker WHERE id = 'me'");
+};
+
 subtest "a lease that was lost changes nothing" => sub {
     my $id = job("sequence.generate", $NOBODY);
     sql($database, "SELECT * FROM crmapi.job_claim('sequence', 'slow', '1h',"

@@ -28,6 +28,7 @@ CrmApiReadLimit 0
 CrmApiWriteLimit 0
 CrmApiAddressLimit 100
 CrmApiAddresses 64
+CrmApiUnknownKeyLimit 1000
 CrmApiIntakeLimit 0
 CrmApiUnsubscribe On
 CrmApiIntake On
@@ -152,6 +153,11 @@ subtest "after a known mix of requests each counter is equal to it" => sub {
         'crmapi_limit_refused_total{table="keys",class="read"}' => 15,
         'crmapi_limit_admitted_total{table="keys",class="write"}'
             => $writes + $faults + 5 + $events }, "admitted and refused");
+    is_deeply(since($before, qr/^crmapi_limit_\w+_total.*addresses/), {
+        # unknown keys and the token; what is no token, links, OPTIONS
+        'crmapi_limit_admitted_total{table="addresses",class="look_up"}' => 30 + 1,
+        'crmapi_limit_admitted_total{table="addresses",class="unproven"}'
+            => 10 + 20 + 10 }, "and of addresses");
     my $look_ups = since($before, qr/^crmapi_key_look_ups_total.*a\.example/);
     my $label = qq(crmapi_key_look_ups_total{vhost="a.example:$port",result=);
     is($look_ups->{$label . '"unknown"}'}, 30, "unknown keys");
