@@ -396,7 +396,7 @@ START_TEST(contract_4_1_a_refund_is_of_its_class)
     crm_limit_refund(block, key.hash, 0, CRM_LIMIT_WRITE);
     ck_assert_uint_eq(look(2).remaining, 1);
     ck_assert_uint_eq(admit(1, CRM_LIMIT_WRITE, 2).remaining, 1);
-    for (int i = 0; i < 3; i++) {               /* of an empty window: nothing */
+    for (int i = 0; i < 3; i++) {       /* of an empty window: nothing */
         crm_limit_refund(block, key.hash, 0, CRM_LIMIT_READ);
     }
     ck_assert_uint_eq(look(2).remaining, 2);

@@ -12,6 +12,7 @@
 
 #include "crm_buf.h"
 #include "crm_mail.h"
+#include "mail_head.h"
 #include "mail_json.h"
 #include "mail_text.h"
 
@@ -28,6 +29,8 @@
 #else
 #define PART 1
 #endif
+
+#define EIGHT(text) text text text text text text text text
 
 static const crm_mail_options_t options = {.attachment_bytes = 65536};
 
@@ -159,6 +162,145 @@ START_TEST(an_enclosed_mail_is_kept_as_it_came)
     ck_assert_uint_eq(one->size, strlen(inner));
     ck_assert_mem_eq(one->body, inner, one->size);
     check_truncated(&mail, NULL);
+}
+END_TEST
+
+/* ---- headers ------------------------------------------------------------- */
+
+/* Give the lines of TEXT to HEAD. Return the number of the one that ends it, from
+ * 0, or -1. */
+static int read_head(crm_mail_head_t *head, const char *text)
+{
+    int ends = -1;
+
+    crm_mail_head_begin(head, crm_check_pool());
+    for (int i = 0; *text && ends < 0; i++) {
+        const char *next = strchr(text, '\n') + 1;
+
+        ends = crm_mail_head_add(head, text, (apr_size_t)(next - text)) ? -1
+               : i;
+        text = next;
+    }
+    crm_mail_head_end(head);
+    crm_buf_putc(&head->block, '\0');
+    return ends;
+}
+
+/* Return BEFORE, COUNT times UNIT, and AFTER. */
+static char *repeated(const char *before, const char *unit, int count,
+                      const char *after)
+{
+    crm_buf_t *buf = begin(before);
+
+    for (int i = 0; i < count; i++) {
+        crm_buf_puts(buf, unit);
+    }
+    crm_buf_puts(buf, after);
+    crm_buf_putc(buf, '\0');
+    return buf->data;
+}
+
+/* A header: BEFORE, COUNT times UNIT, AFTER. What is left of it: BEFORE, KEPT
+ * times UNIT, END, or if KEPT is -1 END alone. */
+static const struct {
+    const char *before, *unit;
+    int count;
+    const char *after;
+    int kept;
+    const char *end;
+    int cut;
+} heads[] = {
+    /* fields of a name with addresses */
+    {"", "To: a\n", 10, "X: y\n", 10, "X: y\n", 0},
+    {"", "To: a\n", 11, "X: y\n", 10, "X: y\n", 1},
+    /* semicolons, colons, beginnings of words */
+    {"Content-Type: text/plain", ";a=b", 100, "\n", 100, "\n", 0},
+    {"Content-Type: text/plain", ";a=b", 101, "\n", 100, "\n", 1},
+    {"To: ", "x:", 199, "\n", 199, "\n", 0},
+    {"To: ", "x:", 201, "\n", 199, "x x \n", 0},
+    {"X: ", "x:", 300, "\n", 300, "\n", 0},
+    {"X: =?a?q?x?= ", "=?a", 8, "\n", 8, "\n", 0},
+    {"X: =?a?q?x?= ", "=?a", 9, "\n", 8, " ?a\n", 1},
+    /* bytes: what may be incomplete is left out, and of that field only */
+    {"X: ", "yyyyyyyy", 8191, "yyyy\n", 8191, "yyyy\n", 0},
+    {"X: a ", "yyyyyyyy", 8192, "\nY: b c\n", -1, "X: a\nY: b c\n", 1},
+    {"To: a, b", "yyyyyyyy", 8192, "\nTo: b, c\n", -1, "To: a\nTo: b, c\n", 1},
+    {"Content-Type: text/plain; a=b; c=", "yyyyyyyy", 1024,
+     "\nContent-Language: de\n", -1,
+     "Content-Type: text/plain; a=b\nContent-Language: de\n", 1},
+    {"Content-Type: ", "yyyyyyyy", 1024, "\nX: y\n", -1, "X: y\n", 1},
+    /* types that are left alone, or are a text's */
+    {"Content-Type: ", "", 0, "text/ html\n", 0, "text/ html\n", 0},
+    {"Content-Type: ", "", 0, "text; boundary=b\n", 0,
+     "text/plain; boundary=b\n", 0},
+    {"Content-Type: ", "", 0, "mixed; boundary=b\n", 0,
+     "multipart/mixed; boundary=b\n", 0},
+    /* lines that are no fields */
+    {"", "", 0, "Content-Type: text/plain;\ncharset=utf-8\n", -1,
+     "Content-Type: text/plain;\n charset=utf-8\n", 0},
+    {"", "", 0, "Content-Type: text/plain\ncharset=utf-8\n", -1,
+     "Content-Type: text/plain\n", 0},
+    {"", "", 0, "X: a;\ncharset=utf-8\n", -1, "X: a;\n", 0},
+    {"", "", 0, "X: a\nbroken\n b\nSubject : x\n", -1,
+     "X: a\nSubject : x\n", 0},
+};
+
+START_TEST(a_header_has_an_end)
+{
+    const char *given = repeated(heads[_i].before, heads[_i].unit,
+                                 heads[_i].count, heads[_i].after);
+    const char *want = heads[_i].kept < 0 ? heads[_i].end
+                       : repeated(heads[_i].before, heads[_i].unit,
+                                  heads[_i].kept, heads[_i].end);
+    crm_mail_head_t head;
+
+    ck_assert_int_eq(read_head(&head, given), -1);
+    ck_assert_msg(!strcmp(head.block.data, want), "%.60s: %.60s, not %.60s",
+                  given, head.block.data, want);
+    ck_assert_int_eq(!head.cut, !heads[_i].cut);
+}
+END_TEST
+
+START_TEST(a_header_has_256_kib)
+{
+    const char *field = repeated("X: ", "yyyyyyyy", 8191, "yyyy\n");
+
+    for (int count = 3; count < 5; count++) {
+        const char *all = repeated("", field, count, "");
+        crm_mail_head_t head;
+
+        read_head(&head, apr_pstrcat(crm_check_pool(), all, "Y: z\n", NULL));
+        ck_assert_int_eq(head.cut, count == 4);
+        ck_assert_uint_eq(head.block.len, strlen(all) + 1
+                                          + (count == 4 ? 0 : 5));
+    }
+}
+END_TEST
+
+#define MULTIPART "Content-Type: multipart/mixed; boundary="
+
+/* Which line is the boundary that a header declares. */
+static const struct {
+    const char *head;
+    int line;
+} delimiters[] = {
+    {MULTIPART "b\n--b\n", 1}, {MULTIPART "\"b\"\n--b \n", 1},
+    {MULTIPART "bc\n--b\n", -1}, {MULTIPART "ab\n--b\n", -1},
+    {MULTIPART "b\n--\n", -1}, {MULTIPART "b\n-b\n", -1},
+    {MULTIPART "b; x=y\nContent-Language: de\n--b\n", 2},
+    {"X: boundary=b\n--b\n", -1},
+    {"Content-Disposition: inline; boundary=b\n--b\n", -1},
+    {MULTIPART "b\n--1\n--2\n--3\n--4\n--5\n--6\n--7\n--b\n", 8},
+    {MULTIPART "b\n" EIGHT("--x\n") "--b\n", -1},
+};
+
+START_TEST(a_boundary_ends_a_header)
+{
+    crm_mail_head_t head;
+    int line = read_head(&head, delimiters[_i].head);
+
+    ck_assert_msg(line == delimiters[_i].line, "%s: %d", delimiters[_i].head,
+                  line);
 }
 END_TEST
 
@@ -299,7 +441,6 @@ static void add_many(crm_buf_t *buf, const char *unit, int count)
 #define HYPHENS "----------------------------------------------------------------"
 #define TYPES "--\n" TYPE TYPE TYPE TYPE TYPE TYPE TYPE TYPE "\n"
 
-#define EIGHT(text) text text text text text text text text
 #define MIXED "Content-Type: multipart/mixed; boundary=b\n\n"
 
 /* Mails that took minutes: BEFORE, COUNT times FIRST, then THEN up to BYTES. */
@@ -446,7 +587,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("mail_limits");
-    TCase *limits = tcase_create("limits");
+    TCase *limits = tcase_create("limits"), *header = tcase_create("heads");
 
     crm_check_pool();           /* APR comes first */
     crm_mail_init();
@@ -465,5 +606,9 @@ int main(void)
     tcase_add_loop_test(limits, hostile_mails_take_time_by_their_size, 0,
                         COUNT(hostile));
     suite_add_tcase(suite, limits);
+    tcase_add_loop_test(header, a_header_has_an_end, 0, COUNT(heads));
+    tcase_add_test(header, a_header_has_256_kib);
+    tcase_add_loop_test(header, a_boundary_ends_a_header, 0, COUNT(delimiters));
+    suite_add_tcase(suite, header);
     return crm_check_main(suite);
 }

@@ -298,8 +298,8 @@ START_TEST(a_slow_answer_closes_the_window_no_longer)
 }
 END_TEST
 
-/* Without memory for a ring nothing is let through, and nobody is said to have used
- * up a limit (contract 4.5). */
+/* Without memory for a ring nothing is let through, and nobody is said to have
+ * used up a limit (contract 4.5). */
 START_TEST(without_memory_it_is_503)
 {
     crm_limit_key_t key = key_of(1, 0);
