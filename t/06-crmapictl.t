@@ -530,7 +530,11 @@ subtest "webhook add refuses where nothing can be reached" => sub {
         192.0.2.1 [2001:db8::1] [::ffff:224.0.0.1] x.invalid INVALID x.invalid.
         x.onion [] [::g] [1:2] . x..example .example 256.1.1.1), "a" x 64 . ".example",
         "a." x 127 . "example", "public.example:0", "public.example:00",
-        "8.8.8.8:65536", "8.8.8.8:x");
+        "8.8.8.8:65536", "8.8.8.8:x", "public.example:+80", "public.example:-80");
+    fails("$_ is in no host's name", $db, 1, qr/--url: nothing can be reached/,
+        $add->("http://public${_}example/")) for split //, "!\$%&'()*+,;<=>^`{|}~";
+    fails("an escaped $_", $db, 1, qr/--url: n/, $add->("http://$_/")) for
+        "public.example%00.other.example", "0.0.0.0%2e", "%31%30.0.0.1";
     for my $host (qw(10.0.0.1 127.1 2130706433 [::1] [fe80::1%25lo] localhost
             a.localhost 192.168.0.1:8080)) {
         my ($code, $out, $err) = crmapictl($db, $add->("http://$host/"));

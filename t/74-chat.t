@@ -424,8 +424,16 @@ subtest "hostile bodies and parameters" => sub {
                 [$field]);
         }
     }
-    error_is($c->post("$CHAT/$bot/messages", {}, key => $visitor), 422,
-        "validation_error", "nothing");
+    # contract 5.6: every wrong field at once
+    for my $case ([{}, "content", "id"], [{ id => "a b" }, "content", "id"],
+            [{ id => "a b", content => " ", email => "x", role => "user" },
+                "content", "email", "id", "role"],
+            [{ id => undef, content => "", name => 7 }, "content", "id", "name"],
+            [{ id => "x" x 65, page_url => [] }, "content", "id", "page_url"]) {
+        my ($body, @fields) = @$case;
+        error_is($c->post("$CHAT/$bot/messages", $body, key => $visitor), 422,
+            "validation_error", "all of @fields", \@fields);
+    }
     for my $body ("", "{", "[]", "null", "\"x\"", "{\"id\":1,\"id\":2}",
             "{\"content\":\"\xff\"}", "[" x 60000) {
         my $r = $c->post("$CHAT/$bot/messages", undef, body => $body,

@@ -16,18 +16,25 @@ static const char *const short_names[] = {
     "UTC", "WET",
 };
 
+/* Names that IANA has withdrawn: ICU knows them, PostgreSQL does not. */
+static const char *const withdrawn[] = {
+    "Canada/East-Saskatchewan", "US/Pacific-New",
+};
+
 #define NAME_MAX_CHARS 100
 #define FOLDER "/usr/share/zoneinfo/"
 
-static int is_short_name(const char *name)
+static int is_of(const char *name, const char *const *names, size_t count)
 {
-    for (size_t i = 0; i < CRM_NELTS(short_names); i++) {
-        if (!strcmp(short_names[i], name)) {
+    for (size_t i = 0; i < count; i++) {
+        if (!strcmp(names[i], name)) {
             return 1;
         }
     }
     return 0;
 }
+
+#define IS_OF(name, names) is_of(name, names, CRM_NELTS(names))
 
 /* Return whether each part of NAME begins with a capital letter. The parts of IANA's
  * names do. The system has further files: localtime, posixrules, and those of right/,
@@ -75,7 +82,7 @@ static int is_in_icu(const char *name, size_t len)
                                 (int32_t)CRM_NELTS(canonical), &is_system,
                                 &status);
     return !U_FAILURE(status) && is_system && strcmp(name, "Etc/Unknown")
-           && strncmp(name, "SystemV/", 8);
+           && strncmp(name, "SystemV/", 8) && !IS_OF(name, withdrawn);
 }
 
 int crm_zone_known(const char *name)
@@ -86,7 +93,7 @@ int crm_zone_known(const char *name)
             "XYZabcdefghijklmnopqrstuvwxyz0123456789_+/-") != len) {
         return 0;
     }
-    if (len == 3 && !is_short_name(name)) {
+    if (len == 3 && !IS_OF(name, short_names)) {
         return 0;
     }
     return is_capital(name) && (is_in_icu(name, len) || is_file(name));

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 #include "apr_uri.h"
 
@@ -26,10 +27,11 @@ static int is_below(const char *name, const char *top)
            && (len == top_len || name[len - top_len - 1] == '.');
 }
 
-/* Return HOST in POOL without the zone of an address and the dot at the end. */
+/* Return HOST in POOL without the zone of an IPv6 address and the dot at the end. */
 static char *bare_host(const char *host, apr_pool_t *pool)
 {
-    char *bare = apr_pstrmemdup(pool, host, strcspn(host, "%"));
+    char *bare = apr_pstrmemdup(pool, host, strchr(host, ':')
+                                ? strcspn(host, "%") : strlen(host));
     size_t len = strlen(bare);
 
     if (len && bare[len - 1] == '.') {
@@ -38,17 +40,23 @@ static char *bare_host(const char *host, apr_pool_t *pool)
     return bare;
 }
 
-/* Return whether HOST, which is no address, is no name either: a label is empty or has
- * more than 63 characters, all have more than 253 (RFC 1035, 2.3.4), or the last one is
- * a number (RFC 3696, 2). */
+/* Return whether HOST, which is no address, is no name either: it has a character that
+ * no host's name has, and that libcurl refuses; a label is empty or has more than 63
+ * characters, all have more than 253 (RFC 1035, 2.3.4), or the last one is a number
+ * (RFC 3696, 2). What is not ASCII is the database's to refuse. */
 static int is_no_name(const char *host)
 {
     const char *label = host;
     size_t len = strcspn(label, ".");
 
+    for (const char *c = host; *c; c++) {
+        if (!(*c & 0x80) && !apr_isalnum(*c) && !strchr("-_.", *c)) {
+            return 1;
+        }
+    }
     while (len && crm_text_length(label, len) <= 63) {
         if (!label[len]) {
-            return strspn(label, "0123456789") == len || strpbrk(host, "[:")
+            return strspn(label, "0123456789") == len
                    || crm_text_length(host, strlen(host)) > 253;
         }
         label += len + 1;
@@ -104,7 +112,7 @@ crm_error_t *ctl_url_check(const char **private_p, ctl_t *ctl,
     }
     port = strtol(parts.port_str ? parts.port_str : "", &end, 10);
     if (parts.port_str && *parts.port_str
-        && (*end || port < 1 || port > 65535)) {
+        && (*end || !apr_isdigit(*parts.port_str) || port < 1 || port > 65535)) {
         return ctl_fault(ctl, "no port is %s",
                          ctl_clean(parts.port_str, ctl->pool));
     }

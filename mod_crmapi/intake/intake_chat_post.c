@@ -40,20 +40,23 @@ static int find_field(const char *name)
     return -1;
 }
 
-/* Add to INPUT the errors in BINDS that their types do not have: an id or text that
- * shows nothing, and characters that an id must not have. */
-static void check(const char *const *binds, crm_input_t *input)
+/* Add to INPUT the errors of BODY, whose fields are BINDS, that their types do not
+ * have: an id or text that is missing or shows nothing, and characters that an id must
+ * not have. A field that its type has refused has no bind. */
+static void check(const char *const *binds, json_object *body,
+                  crm_input_t *input)
 {
     for (int i = ID; i <= CONTENT; i++) {
-        if ((!binds[i] || !crm_text_shows(binds[i]))
-            && !crm_input_errors(input)) {
-            crm_input_error(input, fields[i].name, binds[i]
-                            ? "must not be empty" : "is required");
+        if (!json_object_object_get_ex(body, fields[i].name, NULL)) {
+            crm_input_error(input, fields[i].name, "is required");
         }
-    }
-    if (binds[ID] && !crm_input_errors(input) && !crm_chat_id_ok(binds[ID])) {
-        crm_input_error(input, "id", "must be 1 to 64 characters of "
-                        "[A-Za-z0-9_-]");
+        else if (binds[i] && !crm_text_shows(binds[i])) {
+            crm_input_error(input, fields[i].name, "must not be empty");
+        }
+        else if (i == ID && binds[i] && !crm_chat_id_ok(binds[i])) {
+            crm_input_error(input, "id", "must be 1 to 64 characters of "
+                            "[A-Za-z0-9_-]");
+        }
     }
 }
 
@@ -75,7 +78,7 @@ static crm_error_t *read_message(const char **binds, crm_chat_t *chat)
                            member);
         }
     }
-    check(binds, &input);
+    check(binds, chat->body, &input);
     return input.error;
 }
 

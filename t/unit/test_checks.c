@@ -101,6 +101,9 @@ static const struct {
      * of this host */
     {"right/Europe/Berlin", 0}, {"posix/UTC", 0}, {"localtime", 0},
     {"posixrules", 0},
+    /* IANA's no more, but still ICU's */
+    {"US/Pacific-New", 0}, {"Canada/East-Saskatchewan", 0},
+    {"Canada/Saskatchewan", 1}, {"US/Pacific", 1},
     /* another spelling of a path is not a name */
     {"/Europe/Berlin", 0}, {"Europe//Berlin", 0}, {"//UTC", 0},
 };
