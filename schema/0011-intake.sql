@@ -644,40 +644,52 @@ $$;
 
 -- ---- taking an event -------------------------------------------------------
 
--- Why ITEM is refused, the field and the rule; NULL if it is valid.
+-- Why ITEM is refused: the fields and the rules, a line for each; NULL if it is valid.
 -- CONVERSATION is the one that it names. Internal.
 CREATE FUNCTION crmapi.intake_refusal(workspace uuid,
         item crmapi.intake_item, conversation uuid)
     RETURNS text[]
     LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    named CONSTANT boolean := item.conversation_id IS NOT NULL
+        OR conversation IS NOT NULL;
+    fields text[] := '{}';
+    rules text[] := '{}';
 BEGIN
     IF item.conversation_id IS NOT NULL AND conversation IS NULL THEN
-        RETURN ARRAY['conversation.id',
-            'must be the id of a conversation of this workspace'];
-    ELSIF item.bot_id IS NOT NULL AND NOT EXISTS (
+        fields := fields || text 'conversation.id';
+        rules := rules
+            || text 'must be the id of a conversation of this workspace';
+    END IF;
+    IF item.bot_id IS NOT NULL AND NOT EXISTS (
             SELECT FROM crmapi.agent a
             WHERE a.workspace_id = workspace AND a.id = item.bot_id) THEN
-        RETURN ARRAY['bot_id',
-            'must be the id of an agent of this workspace'];
-    ELSIF item.bot_id IS NULL AND conversation IS NULL THEN
-        RETURN ARRAY['bot_id',
-            'is required unless a conversation is named'];
-    ELSIF item.channel IS NULL AND conversation IS NULL THEN
-        RETURN ARRAY['channel',
-            'is required unless a conversation is named'];
-    ELSIF item.form_id IS NOT NULL AND NOT EXISTS (
+        fields := fields || text 'bot_id';
+        rules := rules || text 'must be the id of an agent of this workspace';
+    ELSIF item.bot_id IS NULL AND NOT named THEN
+        fields := fields || text 'bot_id';
+        rules := rules || text 'is required unless a conversation is named';
+    END IF;
+    IF item.channel IS NULL AND NOT named THEN
+        fields := fields || text 'channel';
+        rules := rules || text 'is required unless a conversation is named';
+    END IF;
+    IF item.form_id IS NOT NULL AND NOT EXISTS (
             SELECT FROM crmapi.form f
             WHERE f.workspace_id = workspace AND f.id = item.form_id) THEN
-        RETURN ARRAY['form_id',
-            'must be the id of a form of this workspace'];
-    ELSIF conversation IS NULL AND item.email IS NULL
-          AND item.phone_number IS NULL AND item.visitor_id IS NULL
-          AND item.thread IS NULL AND item.form_id IS NULL THEN
-        RETURN ARRAY[CASE WHEN item.outbound THEN 'to' ELSE 'from' END,
-            'must have an email, a phone_number, a visitor_id or a user_id '
-            'unless a conversation is named'];
+        fields := fields || text 'form_id';
+        rules := rules || text 'must be the id of a form of this workspace';
     END IF;
-    RETURN NULL;
+    IF NOT named AND item.email IS NULL
+       AND item.phone_number IS NULL AND item.visitor_id IS NULL
+       AND item.thread IS NULL AND item.form_id IS NULL THEN
+        fields := fields || CASE WHEN item.outbound THEN 'to' ELSE 'from' END;
+        rules := rules || text 'must have an email, a phone_number, a '
+            'visitor_id or a user_id unless a conversation is named';
+    END IF;
+    RETURN CASE WHEN fields <> '{}' THEN ARRAY[array_to_string(fields, E'\n'),
+                                               array_to_string(rules, E'\n')]
+        END;
 END
 $$;
 
@@ -844,8 +856,8 @@ BEGIN
 END
 $$;
 
--- Take ITEM. RESULT and OPENED are as of intake_apply(). REFUSAL: the field
--- and the rule, if ITEM is refused; then nothing changes. Internal.
+-- Take ITEM. RESULT and OPENED are as of intake_apply(). REFUSAL: the fields
+-- and the rules, if ITEM is refused; then nothing changes. Internal.
 CREATE FUNCTION crmapi.intake_one(workspace uuid, item crmapi.intake_item,
         OUT result jsonb, OUT refusal text[], OUT opened uuid)
     LANGUAGE plpgsql AS $$
@@ -913,8 +925,8 @@ $$;
 
 -- Take EVENTS, an array of at most 500 objects with the members of
 -- crmapi.intake_item, each event_id once. Returns a row for each, in their
--- order; FIELD and MESSAGE say why one was refused, AGAIN that it was taken
--- before. KEY is the hash of the intake token, NULL if the source is known
+-- order; FIELD and MESSAGE say why one was refused, a line for each field, AGAIN that
+-- it was taken before. KEY is the hash of the intake token, NULL if the source is known
 -- otherwise; no row if that token is not live. Fails with CRM03 if the workspace
 -- is held. Locks: see the top of this file. The settings give each statement one
 -- plan, by indexes, whatever the tables' sizes when it is made: planning takes

@@ -238,6 +238,7 @@ subtest "save" => sub {
             ["subject.$one", "ü" x 1001, "at most 1,000 characters"],
             ["subject.$one", "a\nBcc: b", "must be one line"],
             ["body.$one", " \r\n ", "must not be empty"],
+            ["body.$one", "\x{200b}\x{a0}\r\n\x{3000}", "must not be empty"],
             ["body.$one", "y" x 65537, "at most 65,536 characters"],
             ["body.$two", "", "must not be empty"],
             ["objective.$three", "", "must not be empty"],

@@ -220,6 +220,32 @@ subtest "a batch: what is wrong with one is its own affair" => sub {
         10 => ["message.content"], 11 => ["channel", "event_id"] },
         "5.6 each error names its fields")
         or diag(explain(\%wrong));
+    my $no = uuid();
+    my %part = (event_id => uuid(), message => { content => "x" });
+    my @lacks = ([[qw(bot_id channel event_id from)], {}],
+        [[qw(bot_id channel to)], { %part, direction => "outbound" }],
+        [[qw(bot_id channel to)], { %part, message => { role => "human",
+            content => "x" } }],
+        [["bot_id", "channel"], { %part, from => { email => "x\@b.example" } }],
+        [[qw(bot_id channel from.email)], { %part, from => { email => "x" } }],
+        [[qw(bot_id channel from)], { %part, from => "x" }],
+        [[qw(bot_id channel from)], { %part, from => undef, bot_id => undef }],
+        [["bot_id", "from"], { %part, bot_id => $no, channel => "sms" }],
+        [["bot_id", "conversation.id"], { %part, bot_id => $no,
+            conversation => { id => $no } }],
+        [["bot_id", "channel"], { %part, conversation =>
+            { external_id => $no } }]);
+    is_deeply([map { [sort map { $_->{field} } @{$_->{details}}] }
+        map { bring($w, $_->[1])->data->{errors}[0] } @lacks],
+        [map { $_->[0] } @lacks], "5.6 all that one lacks or that is not there");
+    for my $channel (3, '"3"', "3.0", "30e-1") {
+        my $body = JSON::PP->new->utf8->encode(event($w))
+            =~ s/"channel":\K"sms"/$channel/r;
+        my $r = $httpd->client(key => $w->{token})->post($EVENTS, undef,
+            body => $body);
+        is(conversation($w, $r->data->{accepted}[0]{conversation_id} // uuid())
+            ->{type}, 3, "6.4 the channel $channel") or diag($r->text);
+    }
     # an empty id would join all who have none
     my @empty = (["from", "visitor_id"], ["from", "user_id"],
         ["to", "visitor_id", direction => "outbound"],

@@ -47,9 +47,7 @@ crm_error_t *crm_intake_take(crm_intake_result_t *result, crm_call_t *call,
     crm_intake_tidy(event, call->pool);
     CRM_ERR(crm_intake_take_all(result, &known, call, workspace_id, NULL,
                                 event, 1));
-    if (result->field) {
-        crm_error_detail(&error, result->field, result->message, call->pool);
-    }
+    crm_intake_refused(&error, result, call->pool);
     return error;
 }
 

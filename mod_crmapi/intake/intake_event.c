@@ -107,12 +107,8 @@ static crm_error_t *take(batch_t *batch)
         return crm_access_revoked(call);
     }
     for (int i = 0; i < batch->valid; i++) {
-        const crm_intake_result_t *one = &batch->results[i];
-
-        if (one->field) {
-            crm_error_detail(&batch->errors[batch->index[i]], one->field,
-                             one->message, call->pool);
-        }
+        crm_intake_refused(&batch->errors[batch->index[i]],
+                           &batch->results[i], call->pool);
     }
     return NULL;
 }

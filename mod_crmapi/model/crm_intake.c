@@ -221,6 +221,65 @@ static void parse_members(crm_intake_event_t *event, crm_input_t *input,
     }
 }
 
+/* Return whether EVENT was sent to the participant. */
+static int is_outbound(const crm_intake_event_t *event)
+{
+    const char *direction = event->binds[CRM_INTAKE_DIRECTION];
+    const char *role = event->binds[CRM_INTAKE_ROLE];
+
+    return direction ? !strcmp(direction, "outbound")
+           : role && (!strcmp(role, "assistant") || !strcmp(role, "human"));
+}
+
+/* Return whether VALUE, an event's JSON, has the member NAME of its object OBJECT
+ * (NULL: its own), and not null. */
+static int has(json_object *value, const char *object, const char *name)
+{
+    json_object *member = value;
+
+    return (!object || (json_object_object_get_ex(value, object, &member)
+                        && json_object_is_type(member, json_type_object)))
+           && json_object_object_get_ex(member, name, &member) && member;
+}
+
+/* Return whether VALUE, an event's JSON, only tells the status of a message. */
+static int is_status(json_object *value)
+{
+    return has(value, "message", "status")
+           && has(value, "message", "external_id")
+           && !has(value, "message", "content") && !has(value, "message", "role")
+           && !has(value, "message", "tool_used");
+}
+
+/* Add errors to INPUT, which has some, for what EVENT, whose JSON is VALUE, lacks if
+ * it names no conversation. Of an event without errors the database says that: it
+ * knows whether the conversation that an id of the sender's names is there. */
+static void check_missing(const crm_intake_event_t *event, crm_input_t *input,
+                          json_object *value)
+{
+    static const char rule[] = "is required unless a conversation is named";
+    const char *who = is_outbound(event) ? "to" : "from";
+
+    if (has(value, "conversation", "id")
+        || has(value, "conversation", "external_id") || is_status(value)) {
+        return;
+    }
+    if (!has(value, NULL, "bot_id")) {
+        crm_input_error(input, "bot_id", rule);
+    }
+    if (!has(value, NULL, "channel")) {
+        crm_input_error(input, "channel", rule);
+    }
+    if (!has(value, who, "email") && !has(value, who, "phone_number")
+        && !has(value, who, "visitor_id") && !has(value, who, "user_id")
+        && (!has(value, NULL, who) || json_object_is_type(
+                json_object_object_get(value, who), json_type_object))) {
+        crm_input_error(input, who, "must have an email, a phone_number, a "
+                        "visitor_id or a user_id unless a conversation is "
+                        "named");
+    }
+}
+
 /* Add errors to INPUT that the types of single fields of VALUE, the JSON of
  * EVENT, do not find. */
 static void check(const crm_intake_event_t *event, crm_input_t *input,
@@ -241,6 +300,9 @@ static void check(const crm_intake_event_t *event, crm_input_t *input,
     }
     if (binds[CRM_INTAKE_MINUTES] && *binds[CRM_INTAKE_MINUTES] == '-') {
         crm_input_error(input, "call.minutes", "must not be negative");
+    }
+    if (crm_input_errors(input)) {
+        check_missing(event, input, value);
     }
 }
 
@@ -305,16 +367,6 @@ void crm_intake_tidy(crm_intake_event_t *event, apr_pool_t *pool)
 }
 
 /* ---- storing ------------------------------------------------------------- */
-
-/* Return whether EVENT was sent to the participant. */
-static int is_outbound(const crm_intake_event_t *event)
-{
-    const char *direction = event->binds[CRM_INTAKE_DIRECTION];
-    const char *role = event->binds[CRM_INTAKE_ROLE];
-
-    return direction ? !strcmp(direction, "outbound")
-           : role && (!strcmp(role, "assistant") || !strcmp(role, "human"));
-}
 
 /* Add the member NAME of an item to BUF: BIND itself if TYPE is JSON, a string
  * otherwise. */
@@ -389,6 +441,22 @@ static void read_result(crm_intake_result_t *taken, const PGresult *result,
     taken->opened = *PQgetvalue(result, row, 5) == 't';
     taken->field = crm_db_value(result, row, 6);
     taken->message = crm_db_value(result, row, 7);
+}
+
+void crm_intake_refused(crm_error_t **error_p,
+                        const crm_intake_result_t *result, apr_pool_t *pool)
+{
+    char *fields = apr_pstrdup(pool, result->field ? result->field : "");
+    char *rules = apr_pstrdup(pool, result->message ? result->message : "");
+    char *next_field, *next_rule;
+    const char *field = apr_strtok(fields, "\n", &next_field);
+    const char *rule = apr_strtok(rules, "\n", &next_rule);
+
+    while (field && rule) {
+        crm_error_detail(error_p, field, rule, pool);
+        field = apr_strtok(NULL, "\n", &next_field);
+        rule = apr_strtok(NULL, "\n", &next_rule);
+    }
 }
 
 /* As crm_intake(). BEGIN: in a transaction that begins before it and stays

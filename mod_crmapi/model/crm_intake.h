@@ -110,15 +110,20 @@ typedef struct crm_intake_result_t {
     int again;                  /* its event_id was stored before; the ids are
                                    those of that event */
     int opened;                 /* it created its conversation */
-    const char *field;          /* of an error (contract 5.6) */
-    const char *message;        /* the rule that FIELD breaks; NULL: the event
-                                   was stored */
+    const char *field;          /* of an error (contract 5.6); of several a line
+                                   for each */
+    const char *message;        /* the rules that they break; NULL: the event was
+                                   stored */
 } crm_intake_result_t;
 
 /* Set *EVENT from VALUE, the JSON of an event (docs/intake.md). Errors are
  * added to INPUT. */
 void crm_intake_parse(crm_intake_event_t *event, crm_input_t *input,
                       json_object *value);
+
+/* Add the errors of RESULT, if its event was refused, to *ERROR_P. */
+void crm_intake_refused(crm_error_t **error_p,
+                        const crm_intake_result_t *result, apr_pool_t *pool);
 
 /* Make EVENT, which comes from an internal source, conform to the table's types
  * and limits: truncate texts that are too long, and set invalid addresses to

@@ -7,6 +7,7 @@
 #include "apr_hash.h"
 #include "apr_strings.h"
 
+#include "crm_bare.h"
 #include "crm_buf.h"
 #include "crm_pointer.h"
 #include "crm_resources.h"
@@ -253,8 +254,8 @@ static const char *check_result(const merging_t *merging, int max)
     if (crm_text_length(text, len) > (apr_size_t)max) {
         return too_long(max, "with its fields filled in", merging->pool);
     }
-    crm_text_trim(&text, &len);
-    return len ? NULL : "is empty with its fields filled in";
+    return crm_text_shows(apr_pstrmemdup(merging->pool, text, len)) ? NULL
+           : "is empty with its fields filled in";
 }
 
 const char *crm_merge(const char **out_p, const char *text,

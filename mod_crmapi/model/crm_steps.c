@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_bare.h"
 #include "crm_channel.h"
 #include "crm_merge.h"
 #include "crm_pacing.h"
@@ -34,13 +35,11 @@ static const struct {
 
 #define TEXTS CRM_NELTS(texts)
 
-/* Return whether VALUE is a string that is not blank and contains no NUL. */
+/* Return whether VALUE is a string that shows something and contains no NUL. */
 static int is_text(json_object *value)
 {
     return json_object_is_type(value, json_type_string)
-           && json_object_get_string_len(value) > 0
-           && strspn(json_object_get_string(value), " \t\r\n")
-              < (size_t)json_object_get_string_len(value)
+           && crm_text_shows(json_object_get_string(value))
            && strlen(json_object_get_string(value))
               == (size_t)json_object_get_string_len(value);
 }

@@ -3,6 +3,7 @@
 #include "crm_type_channel.h"
 
 #include "crm_channel.h"
+#include "crm_number.h"
 
 /* Set *BIND_P to the code of the channel NAME. Return NULL, or the rule that it
  * breaks. */
@@ -30,10 +31,16 @@ static void channel_parse(const char **bind_p, crm_input_t *input,
                           const crm_field_t *field, const char *path,
                           json_object *value)
 {
+    const char *text = json_object_is_type(value, json_type_string)
+                       ? json_object_get_string(value) : NULL;
+
     (void)field;
-    if ((!json_object_is_type(value, json_type_int)
-         && !json_object_is_type(value, json_type_string))
-        || channel_code(bind_p, json_object_get_string(value))) {
+    if (json_object_is_type(value, json_type_int)
+        || json_object_is_type(value, json_type_double)) {
+        /* an integer may be written as 3.0 (contract 6.4) */
+        crm_number_parse(&text, json_object_get_string(value), input->pool);
+    }
+    if (!text || channel_code(bind_p, text)) {
         crm_input_error(input, path, crm_channel_rule);
     }
 }

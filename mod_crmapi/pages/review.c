@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_bare.h"
 #include "crm_form.h"
 #include "crm_query.h"
 #include "crm_text.h"
@@ -93,7 +94,7 @@ static const char *check_text(const crm_review_text_t *text)
     if (text->is_line && strpbrk(typed, "\n")) {
         return "must be one line";
     }
-    if (*text->value && strspn(typed, " \t\n") == len) {
+    if (*text->value && !crm_text_shows(typed)) {
         return "must not be empty";
     }
     if (text->is_line && chars > LINE_MAX_CHARS) {

@@ -116,6 +116,8 @@ static const struct {
     {"{{job_title {{first_name}}", "a {{ is within another field"},
     {"{{job_title|}}", "is empty with its fields filled in"},
     {" {{job_title|}}\n", "is empty with its fields filled in"},
+    {"\xc2\xa0{{job_title|\xe2\x80\x8b}}\xe3\x80\x80",
+     "is empty with its fields filled in"},
 };
 
 static json_object *parsed(const char *text)

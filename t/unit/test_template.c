@@ -144,6 +144,8 @@ static const struct {
      "steps[0]....: is not a known member"},
     {all, "[{\"channel\":\"sms\",\"sms_body\":\"a\\u0000b\"}]", "{}",
      "steps[0].sms_body: must be a text that is not empty"},
+    {all, "[{\"channel\":\"sms\",\"sms_body\":\" \\u00a0\\u200b\\n\"}]", "{}",
+     "steps[0].sms_body: must be a text that is not empty"},
     {all, "[{\"channel\":\"email\",\"email_subject\":\"{{custom.x|}}\","
      "\"email_body\":\"B\"}]", "{}",
      "steps[0].email_subject: is empty with its fields filled in"},
