@@ -15,6 +15,9 @@
 #define BODY_MAX (1024 * 1024)
 #define FIELDS_MAX 1000
 
+/* How many hyphens at the end of a token may be missing. */
+#define HYPHENS_MAX 3
+
 /* A kind of page: the tokens that open it and its handler. */
 typedef struct crm_page_kind_t {
     crm_token_purpose_t purpose;
@@ -90,32 +93,42 @@ static crm_error_t *serve_page(crm_page_t *page, const crm_page_kind_t *kind)
     return kind->serve(page);
 }
 
-/* Return how many bytes of ARG are the token. What makes links of text often takes
- * along what follows it: a period, a bracket, a quotation mark. No such character is
- * in a token. */
-static apr_size_t token_length(const crm_arg_t *arg)
+/* Return the token in ARG, in POOL, and set *LEN_P to its length. What makes links of
+ * text often takes along what follows it: a period, a bracket, a quotation mark. No such
+ * character is in a token. Some of these programs leave hyphens at the end out: they
+ * are put back. */
+static const char *token_of(apr_size_t *len_p, const crm_arg_t *arg,
+                            apr_pool_t *pool)
 {
     apr_size_t len = 0;
+    const char *text;
 
     while (len < arg->len && (apr_isalnum(arg->text[len])
                               || strchr("-_", arg->text[len]))) {
         len++;
     }
-    return len;
+    text = apr_pstrmemdup(pool, arg->text, len);
+    if (len < CRM_TOKEN_LEN && len + HYPHENS_MAX >= CRM_TOKEN_LEN) {
+        text = apr_psprintf(pool, "%s%.*s", text, (int)(CRM_TOKEN_LEN - len),
+                            "---");
+        len = CRM_TOKEN_LEN;
+    }
+    *len_p = len;
+    return text;
 }
 
 /* Serve CALL. Its route's data is a crm_page_kind_t. */
 static crm_error_t *serve(crm_call_t *call)
 {
     const crm_page_kind_t *kind = call->route->data;
-    apr_size_t len = token_length(&call->args[0]);
+    apr_size_t len;
     crm_page_t page;
 
     memset(&page, 0, sizeof(page));
     page.call = call;
     page.response = call->response;
     page.pool = call->pool;
-    page.token_text = apr_pstrmemdup(call->pool, call->args[0].text, len);
+    page.token_text = token_of(&len, &call->args[0], call->pool);
     page.now = apr_time_now();
     page.posts = !strcmp(call->request->method, "POST");
     if (!crm_token_read(&page.token, page.token_text, len)

@@ -15,10 +15,6 @@
 #include "review_html.h"
 #include "review_load.h"
 
-/* Limits of crmapi.line and crmapi.prose (schema/README). */
-#define LINE_MAX_CHARS 1000
-#define PROSE_MAX_CHARS 65536
-
 static const char act_sql[] =
     "SELECT crmapi.review_act($1::uuid, $2::uuid, $3, $4, $5::jsonb,"
     " $6::uuid, $7)";
@@ -83,13 +79,11 @@ static int is_foreign(const crm_request_t *request)
     return !host || !own || apr_cstr_casecmp(host + 3, own);
 }
 
-/* Return NULL or the rule that TEXT's typed value breaks. A text that was empty
- * before may stay empty. */
-static const char *check_text(const crm_review_text_t *text)
+/* Return NULL or the rule, in POOL, that TEXT's typed value breaks. A text that was
+ * empty before may stay empty. */
+static const char *check_text(const crm_review_text_t *text, apr_pool_t *pool)
 {
     const char *typed = text->typed;
-    apr_size_t len = strlen(typed);
-    apr_size_t chars = crm_text_length(typed, len);
 
     if (text->is_line && strpbrk(typed, "\n")) {
         return "must be one line";
@@ -97,11 +91,9 @@ static const char *check_text(const crm_review_text_t *text)
     if (*text->value && !crm_text_shows(typed)) {
         return "must not be empty";
     }
-    if (text->is_line && chars > LINE_MAX_CHARS) {
-        return "must have at most 1,000 characters";
-    }
-    return chars > PROSE_MAX_CHARS
-           ? "must have at most 65,536 characters" : NULL;
+    return crm_text_length(typed, strlen(typed)) <= (apr_size_t)text->max ? NULL
+           : apr_psprintf(pool, "must have at most %d,%03d characters",
+                          text->max / 1000, text->max % 1000);
 }
 
 /* Read the texts in PAGE's form into REVIEW. Return the number of invalid
@@ -121,7 +113,7 @@ static int take_texts(const crm_review_t *review, const crm_page_t *page)
 
             if (typed) {
                 text->typed = crm_form_lines(typed, page->pool);
-                text->rule = check_text(text);
+                text->rule = check_text(text, page->pool);
                 invalid += text->rule != NULL;
             }
         }

@@ -14,6 +14,7 @@ typedef struct crm_review_text_t {
                                    "objective" */
     const char *label;
     int is_line;                /* one line of text, not several */
+    int max;                    /* characters */
     const char *value;          /* the stored text; "" if there is none */
     const char *typed;          /* the text sent with a form, or NULL */
     const char *rule;           /* the rule that TYPED breaks, or NULL */
