@@ -236,4 +236,21 @@ subtest "a line without an end is refused as soon as it is too long" => sub {
     like($err, qr{\Q$file: line 1: is longer than 4 MiB}, "with the rule");
 };
 
+subtest "a line may have 4 MiB; what cannot be read is no empty file" => sub {
+    my $id = sub { my $line = $json->encode({ object => "agent", name => "A",
+        slug => "long-" . int rand 1e9 });
+        $line . " " x ((4 << 20) - 1 + $_[0] - length $line) . "\n" };
+    my $import = sub { crmapictl($w->{database}, { stdin => join "", @_ },
+        "import", "--workspace", $w->id) };
+    my ($code, undef, $err) = $import->($id->(0), $id->(0));
+    is("$code$err", "0", "as many as that");
+    ($code, undef, $err) = $import->($id->(-9), $id->(1));
+    is($code, 1, "not one more");
+    like($err, qr/line 2: is longer than 4 MiB/, "which is named");
+    ($code, undef, $err) = crmapictl($w->{database}, "import", "--workspace", $w->id,
+        $CrmTest::TOP);
+    is($code, 1, "a folder is refused");
+    like($err, qr/Is a directory/, "with the reason");
+};
+
 done_testing;
