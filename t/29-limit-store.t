@@ -141,6 +141,20 @@ subtest "16.1 what is in the store" => sub {
         "the id of the key, and nothing of the key or the workspace");
     my $left = $redis->run("PTTL", "crmapi:r:$id");
     ok($left > 60_000 && $left <= 120_000, "it expires by itself: $left ms");
+    my $script = read_file("$CrmTest::TOP/mod_crmapi/shared/crm_store.lua");
+    my $charge = sub { $redis->run("EVAL", $script, 1, "k", $_[0], 1);
+        $redis->run("PTTL", "k") };
+    cmp_ok($charge->(5), ">", 60_000, "any window does");
+    cmp_ok($charge->(50), ">", 60_000, "also one whose limit is raised");
+    # a second before requests would be forgotten that still count
+    for my $case ([60_500, 1], [70_000, ""]) {
+        my ($ms, $renewed) = @$case;
+        $redis->run("EVAL", "redis.call('SETRANGE', KEYS[1], 48, struct.pack('>d',"
+            . " (redis.call('TIME')[1] * 1000 + ARGV[1]) * 1000)) redis.call("
+            . "'PEXPIRE', KEYS[1], ARGV[1])", 1, "k", $ms);
+        is($charge->(50) > 100_000, $renewed, "one that has $ms ms: renewed, or not");
+    }
+    $redis->run("DEL", "k");
     my $size = 0;
     for my $limit (120, 60) {
         my ($code, $out, $err) = run_program(command => [$driver, "load",
