@@ -342,7 +342,7 @@ subtest "a daemon that is killed: its work goes to another" => sub {
 subtest "a job that takes longer than its lease stays the daemon's" => sub {
     postgres()->wait_reaping;
     my $let_go = postgres()->hold($database, "LOCK TABLE crmapi.enrollment");
-    my $worker = worker(database => $database, conf => { lease => "3s" });
+    my $worker = worker(database => $database, conf => { lease => "5s" });
     my $id = job("sequence.generate", $NOBODY);
     ok(wait_for(sub { state_of($id) eq "leased" }, 20), "it works at it");
     my $ends = sql($database, "SELECT leased_until FROM crmapi.job WHERE id = $id");
