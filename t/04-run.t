@@ -118,6 +118,9 @@ subtest "a first start with data" => sub {
         "--json", "workspace", "show", $env{workspace}],
         env => { CRMAPI_DATABASE => $env{database} });
     is($code, 0, "CRMAPI_DATABASE serves crmapictl");
+    ($code, $out) = run_program(command => ["sh", "-euc", '. "$1"; crmapictl'
+        . ' --json workspace show "$CRMAPI_WORKSPACE"', "sh", "$dir/env"]);
+    is($code, 0, "which a shell finds after DIR/env");
     my $client = CrmTest::Client->new(port => $port, key => $env{key});
     for my $path (qw(agents contacts companies pipelines pipeline-cards
             conversations forms)) {

@@ -630,6 +630,9 @@ subtest "command lines that are wrong: exit 2" => sub {
         [qr/workspace show takes one W/, "workspace", "show", "a", "secret"],
         [qr/workspace show takes one W/, "workspace", "show", "a", "b", "secret"],
         [qr/apply needs FILE/, "apply"],
+        [qr/either --email or --phone/, qw(suppress add --workspace w)],
+        [qr/either --email or --phone/, qw(suppress add --workspace w --email
+            a@x.example --phone +4930901820)],
         [qr/import needs --workspace W/, "import"],
         [qr/export needs --workspace W/, "export"],
     ) {

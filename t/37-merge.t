@@ -50,6 +50,8 @@ sub gone_is {
     error_is($response, 410, "gone", $name);
     is($response->header("Location"), "/api/v1/contacts/$into",
         "$name: where it is now");
+    is($response->json->{error}{message}, "The contact was merged into $into",
+        "$name: and the message says it");
 }
 
 # Each path below the contact ID answers that it is INTO now.

@@ -163,6 +163,15 @@ subtest "21.4 resources" => sub {
             is($r->json->{error}{data}{uri}, $uri, "and says which");
         }
     }
+    for my $method ("resources/read", "prompts/get") {
+        my $what = $method eq "prompts/get" ? "name" : "uri";
+        for my $params ({}, { $what => 7 }) {
+            my $r = $earlier->call($method, $params);
+            is($r->json->{error}{code}, -32602, "$method without its $what");
+            like($r->json->{error}{message}, qr/^The $what of the \w+ must be a string$/,
+                "it is named") or diag($r->text);
+        }
+    }
     my %lifetime = ("resources/list" => {}, "resources/templates/list" => {},
         "prompts/list" => {}, "resources/read" =>
         { uri => "crmapi://workspace" });

@@ -99,6 +99,13 @@ subtest "21.3 names and annotations" => sub {
     is_deeply([@{$tools{$_}{annotations}}{qw(readOnlyHint destructiveHint
         idempotentHint openWorldHint)}], $effects{$_}, "$_: what it may do")
         for sort keys %effects;
+    for my $tool (grep { $_->{name} =~ /_update$/ } values %tools) {
+        my $has = $tool->{inputSchema}{properties};
+        next if !grep { ref $_->{type} && $_->{type}[0] =~ /^(?:array|object)$/ }
+            values %$has;
+        like($tool->{description}, qr/replaced as a whole/,
+            "$tool->{name}: that lists and objects are replaced");
+    }
     my $arguments = $tools{conversations_messages_get}{inputSchema};
     is_deeply([sort @{$arguments->{required}}], ["id", "message_id"],
         "the ids of a path are required");
@@ -294,6 +301,12 @@ subtest "21.3 errors are those of the API" => sub {
             PATCH => "/contacts/$ada->{id}", { bot_id => uuid() }],
         ["events_list", {}, GET => "/events"],
     );
+    my ($into, $merged) = map { done("contacts_create", { bot_id => $agent })
+        ->{id} } 1, 2;
+    done("contacts_merge", { id => $into, from => $merged });
+    push @same, ["contacts_get", { id => $merged }, GET => "/contacts/$merged"];
+    like(refused("gone", "contacts_get", { id => $merged })->{message},
+        qr/\b$into$/, "where it is now: Location is not to be seen");
     for my $same (@same) {
         my ($tool, $arguments, $method, $path, $body) = @$same;
         my $r = $c->request($method, "/api/v1$path",

@@ -77,6 +77,11 @@ subtest "21.1 initialize, without a session" => sub {
         my $r = $client->call("notifications/initialized", {}, id => undef);
         is($r->status, 202, "$version: notifications/initialized");
         is($r->body, "", "without a body");
+        $r = $client->call("ping", {}, id => 7, headers => {
+            "MCP-Protocol-Version" => undef });
+        rpc_error_is($r, 400, -32020, 7, "$version: no version");
+        is_deeply($r->json->{error}{data}, { supported => ["2026-07-28",
+            "2025-11-25", "2025-06-18"] }, "and which there are");
         is_deeply($client->result("ping"), {}, "$version: ping");
         ok(@{$client->result("tools/list")->{tools}} > 30, "tools/list");
         rpc_error_is($client->call("logging/setLevel", {}, id => 7), 200,

@@ -65,6 +65,7 @@ subtest "llms.txt lists the operations" => sub {
     my %there = map { m{^- \[(\S+) (\S+)\]\(/api/v1/docs#(\w+)\): \S}
         ? ($3 => [$1, $2]) : () } split /\n/, $r->body;
     is_deeply(\%there, \%operations, "each with a link to its place");
+    like($r->body, qr/`$_`/, "and $_") for "Idempotency-Key", "Retry-After";
     my ($page) = $r->body =~ m{\b(docs/\w+\.md)\b};
     like(read_file("$CrmTest::TOP/$page"), qr/^# Build an integration$/m,
         "and says where the page for integrations is");

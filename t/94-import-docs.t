@@ -94,6 +94,9 @@ for my $line (split /\n/, $w->ctl("export", "--workspace", $w->id)) {
 }
 is_deeply([sort keys %exported], [sort @objects],
     "the manual has every object, and no other");
+my ($named) = refusal({ object => "agnt" }) =~ /must be one of (.*)/;
+is_deeply([sort split /, /, $named // ""], [sort @objects],
+    "and so has the refusal of another one");
 
 for my $object (@objects) {
     subtest $object => sub {

@@ -238,7 +238,7 @@ static crm_error_t *read_start(start_t *start, json_object *body)
     }
     require(start, "template_id", start->sent[TEMPLATE_ID], "is required");
     require(start, "contact", contact || start->sent[CONTACT_ID],
-            "or contact_id is required");
+            "is required, unless contact_id is given");
     if (contact || start->sent[CONTACT_ID]) {
         read_contact(start, contact ? contact : no_members(start));
     }

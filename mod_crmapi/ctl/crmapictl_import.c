@@ -264,6 +264,18 @@ static stage_t *find_stage(import_t *import, const char *name)
     return NULL;
 }
 
+/* Return, in IMPORT's pool, that an object must be one that can be imported. */
+static const char *object_rule(const import_t *import)
+{
+    const char *rule = "must be one of ";
+
+    for (int i = 0; i < import->stage_count; i++) {
+        rule = apr_pstrcat(import->pool, rule, i ? ", " : "",
+                           import->stages[i].resource->name, NULL);
+    }
+    return rule;
+}
+
 /* Remove the byte order mark at the start of the first line, the *LEN_P bytes at
  * *TEXT_P. That of another encoding than UTF-8 is an error. */
 static crm_error_t *skip_mark(import_t *import, const char **text_p,
@@ -314,8 +326,7 @@ static crm_error_t *read_line(import_t *import, const crm_buf_t *line)
     stage = find_stage(import, json_object_is_type(name, json_type_string)
                        ? json_object_get_string(name) : NULL);
     return stage ? read_object(import, stage, object)
-           : refuse(import, import->line, "object",
-                    "must be agent, contact or another resource");
+           : refuse(import, import->line, "object", object_rule(import));
 }
 
 static crm_error_t *read_lines(import_t *import, int in,

@@ -227,7 +227,7 @@ static crm_error_t *read_address(crm_sequence_event_t *event, ctl_t *ctl)
     const char *rule;
 
     if (!email == !phone) {
-        return ctl_misuse(ctl, "give --email or --phone");
+        return ctl_misuse(ctl, "give either --email or --phone");
     }
     if (email) {
         CRM_ERR(check_email(ctl, email));

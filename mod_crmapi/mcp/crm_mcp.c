@@ -142,8 +142,9 @@ static int is_version(const char *version)
     return 0;
 }
 
-/* Refuse CALL, which is of an unknown VERSION. */
-static crm_error_t *refuse_version(crm_call_t *call, const char *version)
+/* Return, in CALL's pool, the data of an error about a version: those that are
+ * served and the one that was REQUESTED, if not NULL. */
+static const char *version_data(const crm_call_t *call, const char *requested)
 {
     crm_buf_t data;
 
@@ -152,12 +153,21 @@ static crm_error_t *refuse_version(crm_call_t *call, const char *version)
     for (int i = 0; mcp_versions[i]; i++) {
         crm_buf_printf(&data, "%s\"%s\"", i ? "," : "", mcp_versions[i]);
     }
-    crm_buf_puts(&data, "],\"requested\":");
-    crm_buf_json_string(&data, version, strlen(version));
+    crm_buf_puts(&data, "]");
+    if (requested) {
+        crm_buf_puts(&data, ",\"requested\":");
+        crm_buf_json_string(&data, requested, strlen(requested));
+    }
     crm_buf_puts(&data, "}");
     crm_buf_putc(&data, '\0');
+    return data.data;
+}
+
+/* Refuse CALL, which is of an unknown VERSION. */
+static crm_error_t *refuse_version(crm_call_t *call, const char *version)
+{
     return refuse(call, 400, MCP_BAD_VERSION, "Unsupported protocol version",
-                  data.data);
+                  version_data(call, version));
 }
 
 /* Return what is wrong with the headers of CALL, a modern request of METHOD (NULL:
@@ -220,7 +230,8 @@ static crm_error_t *serve_earlier(crm_call_t *call, const mcp_method_t *method)
 
     if (!version && !begins) {
         return refuse(call, 400, MCP_HEADER_MISMATCH,
-                      "Header mismatch: " VERSION_HEADER " is missing", NULL);
+                      "Header mismatch: " VERSION_HEADER " is missing",
+                      version_data(call, NULL));
     }
     if (!begins && !is_version(version)) {
         return refuse_version(call, version);

@@ -131,8 +131,9 @@ crm_error_t *mcp_prompts_get(crm_call_t *call)
     CRM_ERR(mcp_rights_read(&rights, call));
     call->response->route = "mcp prompts/get";
     if (!prompt) {
-        mcp_answer_error(call, 200, MCP_INVALID_PARAMS, "Unknown prompt:"
-                         " prompts/list has their names", NULL);
+        mcp_answer_error(call, 200, MCP_INVALID_PARAMS, message->name
+                         ? "Unknown prompt: prompts/list has their names"
+                         : "The name of the prompt must be a string", NULL);
     }
     else if (prompt->argument && (!value || !*value)) {
         mcp_answer_error(call, 200, MCP_INVALID_PARAMS, apr_pstrcat(

@@ -180,5 +180,10 @@ crm_error_t *mcp_resources_read(crm_call_t *call)
         return read_openapi(call, uri);
     }
     CRM_ERR(mcp_rights_read(&rights, call));
-    return answer_missing(call, uri ? uri : "");
+    if (!uri) {
+        mcp_answer_error(call, 200, MCP_INVALID_PARAMS, "The uri of the resource"
+                         " must be a string", NULL);
+        return NULL;
+    }
+    return answer_missing(call, uri);
 }

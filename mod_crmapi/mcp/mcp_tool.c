@@ -40,6 +40,10 @@ typedef struct note_t {
     int effects;                /* of a write; 0: those of its method */
 } note_t;
 
+/* Of an update with lists or objects. */
+#define REPLACES "Lists and objects are replaced as a whole: send what shall" \
+    " stay, too."
+
 static const note_t notes[] = {
     {"getWorkspace", "workspace_get",
      "Call it first: time zone, currency, limits, scopes.", 0},
@@ -49,6 +53,10 @@ static const note_t notes[] = {
     {"createContact", NULL, "It makes a second contact if the address is"
      " known: contacts_upsert does not.", 0},
     {"upsertContacts", NULL, "Matched by external_id, e-mail, then phone.", 0},
+    {"updateContact", NULL, REPLACES, 0},
+    {"updateCompany", NULL, REPLACES, 0},
+    {"updatePipelineCard", NULL, REPLACES, 0},
+    {"updateActivity", NULL, REPLACES, 0},
     {"mergeContact", NULL, "It cannot be undone.", REPEATS},
     {"eraseContact", NULL, "For a person who asks to be forgotten: contact,"
      " conversations, sequences. It cannot be undone.", REPEATS},

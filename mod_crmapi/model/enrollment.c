@@ -111,7 +111,7 @@ static const crm_operation_t operations[] = {
                 "{'emails':['grace@example.com'],'first_name':'Grace'},"
                 "'idempotency_key':'order-1001'}",
      .doc = "Creates or updates the contact, and generates texts for it, "
-            "which takes 30 to 90 seconds. Ask status_url for the state.",
+            "which may take 30 to 90 seconds. Ask status_url for the state.",
      .summary = "Start a sequence for one contact"},
     {.id = "listEnrollments", .method = "GET",
      .path = "/sequences/enrollments", .kind = CRM_OP_LIST,

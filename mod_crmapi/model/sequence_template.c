@@ -82,7 +82,7 @@ static void check(crm_input_t *input, const crm_resource_t *resource,
 const crm_resource_t crm_resource_sequence_template = {
     .name = "sequence_template", .title = "SequenceTemplate",
     .tag = "Sequences",
-    .doc = "What sequences are generated from.",
+    .doc = "A template that outbound sequences are generated from.",
     .fields = fields,
     .operations = operations,
     .check = check,

@@ -377,6 +377,8 @@ static void make_llms(crm_buf_t *buf)
                    "One row is `{\"data\": {...}}`, a list is `{\"data\": [...],"
                    " \"pagination\": {...}}`, an error is `{\"error\": {\"code\","
                    " \"message\", \"details\"}}`.\n"
+                   "A write with the header `Idempotency-Key` may be sent again:"
+                   " it is done once. After 429 and 503 wait for `Retry-After`.\n"
                    "[OpenAPI](" CRM_API_BASE "/openapi.json) has all fields.\n"
                    "\nA mirror: take `GET " CRM_API_BASE "/events?cursor=end`,"
                    " read the lists with `cursor=*`, then follow the events."

@@ -236,8 +236,8 @@ crm_error_t *crm_op_file(crm_call_t *call)
                                  "id");
     }
     if (PQgetisnull(rows.result, rows.first, SIZE)) {
-        return crm_error_create(CRM_E_NOT_FOUND, "It is there, but no file of it"
-                                " was kept", call->pool);
+        return crm_error_create(CRM_E_NOT_FOUND, "The file was not kept, or is kept"
+                                " no longer", call->pool);
     }
     error = respond(call, rows.result);
     crm_rows_drop(&rows);

@@ -104,18 +104,25 @@ static int is_word(const crm_operation_t *operation, const char *cursor)
            || (operation->kind == CRM_OP_LOG && !strcmp(cursor, CRM_LOG_END));
 }
 
-static const char no_cursor[] = "must be * or the next_cursor of this list with"
-    " these filters and this order";
+/* Return what a cursor of OPERATION must be. */
+static const char *cursor_rule(const crm_operation_t *operation)
+{
+    return operation->kind == CRM_OP_LOG
+           ? "must be *, end or a next_cursor of this log with this type"
+           : "must be * or the next_cursor of this list with these filters and"
+             " this order";
+}
 
 /* The cursor is parsed after all other parameters: see read_cursor(). What no list
  * has as a cursor is told beside what is wrong with them. */
 static const char *set_cursor(crm_call_t *call, const char *text)
 {
     crm_rest_t *rest = crm_rest(call);
+    const crm_operation_t *operation = rest->endpoint->operation;
 
     rest->cursor = text;
-    return crm_cursor_has_form(text) || is_word(rest->endpoint->operation, text)
-           ? NULL : no_cursor;
+    return crm_cursor_has_form(text) || is_word(operation, text)
+           ? NULL : cursor_rule(operation);
 }
 
 static int takes_page(const crm_operation_t *operation)
@@ -500,7 +507,7 @@ static void read_cursor(crm_input_t *input, crm_call_t *call)
         rest->after = cursor;
         if (!crm_cursor_read(cursor, rest->cursor, rest->sort, rest->list,
                              call->pool)) {
-            crm_input_error(input, "cursor", no_cursor);
+            crm_input_error(input, "cursor", cursor_rule(operation));
         }
     }
 }

@@ -264,9 +264,8 @@ static crm_error_t *no_row(crm_call_t *call, const crm_check_t *check)
     apr_table_setn(call->response->headers, "Location",
                    apr_pstrcat(call->pool, CRM_API_BASE,
                                resource->operations->path, "/", into, NULL));
-    return crm_error_createf(CRM_E_GONE, call->pool, "The %s was merged into the"
-                             " one that Location names",
-                             words_of(resource, call->pool));
+    return crm_error_createf(CRM_E_GONE, call->pool, "The %s was merged into %s",
+                             words_of(resource, call->pool), into);
 }
 
 crm_error_t *crm_rest_no_ref(const char **message_p, crm_call_t *call,

@@ -980,7 +980,7 @@ export interface paths {
         put?: never;
         /**
          * Start a sequence for one contact
-         * @description Creates or updates the contact, and generates texts for it, which takes 30 to 90 seconds. Ask status_url for the state.
+         * @description Creates or updates the contact, and generates texts for it, which may take 30 to 90 seconds. Ask status_url for the state.
          */
         post: operations["startSequence"];
         delete?: never;
@@ -1767,7 +1767,7 @@ export interface components {
         MergeInput: {
             /**
              * Format: uuid
-             * @description The contact that is merged into the path's: all that refers to it moves, and its id answers 410 afterwards
+             * @description The contact that is merged into the other one: all that refers to it moves, and its id answers 410 afterwards
              */
             from: string;
         };
@@ -3125,7 +3125,7 @@ export interface components {
              */
             submitted_at: string;
         };
-        /** @description What sequences are generated from. */
+        /** @description A template that outbound sequences are generated from. */
         SequenceTemplate: {
             /**
              * Format: uuid
