@@ -369,7 +369,8 @@ static int enter(check_t *check)
     level_t *level;
 
     if (check->depth == CRM_JSON_DEPTH) {
-        return fail(check, "nested too deeply");
+        return fail(check, "nested more than " APR_STRINGIFY(CRM_JSON_DEPTH)
+                    " levels deep");
     }
     level = &check->levels[check->depth++];
     if (check->depth > check->deepest) {

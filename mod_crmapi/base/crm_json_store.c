@@ -159,7 +159,8 @@ static void walk_value(walk_t *walk, json_object *value, int depth,
     case json_type_object:
     case json_type_array:
         if (depth >= walk->max_depth) {
-            fail(walk, place, "is nested too deeply");
+            fail(walk, place, apr_psprintf(walk->pool, "is nested more than"
+                                           " %d levels deep", walk->max_depth));
         }
         else if (json_object_is_type(value, json_type_object)) {
             walk_object(walk, value, depth + 1, place);

@@ -170,6 +170,12 @@ static apr_status_t trim_memory(void *unused)
     return APR_SUCCESS;
 }
 
+static crm_error_t *too_large(apr_off_t limit, apr_pool_t *pool)
+{
+    return crm_error_createf(CRM_E_PAYLOAD_TOO_LARGE, pool, "The request body has"
+                             " more than %" APR_OFF_T_FMT " bytes", limit);
+}
+
 crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
                               apr_size_t max, void *baton, apr_pool_t *pool)
 {
@@ -181,7 +187,7 @@ crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
     crm_buf_t body;
 
     if (known_length(&length, r) && length > limit) {
-        return crm_error_create(CRM_E_PAYLOAD_TOO_LARGE, NULL, pool);
+        return too_large(limit, pool);
     }
     crm_buf_init(&body, (apr_size_t)(length && length < READ_SIZE ? length + 1
                                      : 4096), pool);
@@ -194,7 +200,10 @@ crm_error_t *crmapi_read_body(const char **data_p, apr_size_t *len_p,
         apr_pool_cleanup_register(r->pool, NULL, trim_memory,
                                   apr_pool_cleanup_null);
     }
-    CRM_ERR(error);
+    if (error) {
+        return error->code == CRM_E_PAYLOAD_TOO_LARGE ? too_large(limit, pool)
+               : error;
+    }
     *data_p = body.data;
     *len_p = body.len;
     return NULL;

@@ -434,7 +434,7 @@ static const char too_large[] = "must have at most 100 bytes as JSON";
 static const char no_nul[] = "must not contain U+0000";
 static const char no_integer[] = "must be a number of at most 18 digits";
 static const char no_double[] = "must be a number that a double can hold";
-static const char too_deep[] = "is nested too deeply";
+static const char too_deep[] = "is nested more than 3 levels deep";
 
 /* With at most 100 bytes and 3 levels: NULL or the rule, and its place. */
 static const struct {
