@@ -55,6 +55,13 @@ static size_t text_index(const char *name)
     return i;
 }
 
+int crm_step_max(const char *name)
+{
+    size_t i = text_index(name);
+
+    return i < TEXTS ? texts[i].max : 0;
+}
+
 static const char *find(const char *const *list, const char *word)
 {
     while (*list && strcmp(*list, word)) {

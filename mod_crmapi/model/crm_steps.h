@@ -55,6 +55,10 @@ typedef struct crm_reading_t {
 const char *crm_steps_read(apr_array_header_t **steps_p, json_object *list,
                             const crm_reading_t *reading);
 
+/* Return how many characters the text NAME of a step, such as "sms_body", may
+ * have. */
+int crm_step_max(const char *name);
+
 /* Check LIST, the steps of a template, without a subject. Return NULL, or the rule
  * that is broken at *WHERE_P, a JSON pointer into LIST, in POOL. */
 const char *crm_steps_check(const char **where_p, json_object *list,

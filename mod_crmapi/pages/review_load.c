@@ -7,6 +7,7 @@
 #include "crm_array.h"
 #include "crm_channel.h"
 #include "crm_form.h"
+#include "crm_steps.h"
 
 /* How long the form of a page may be sent, in seconds. */
 #define FORM_TTL (2 * 60 * 60)
@@ -53,21 +54,19 @@ static const char steps_sql[] =
     " WHERE s.workspace_id = $1::uuid AND s.enrollment_id = $2::uuid"
     " ORDER BY s.sort_order";
 
-/* The texts of each channel, at most how many characters they have (as in
- * docs/sequences.md), and their columns in the statement above. */
+/* The texts of each channel, and their columns in the statement above. */
 static const struct {
     int channel;                /* CRM_CHANNEL_... */
     const char *name;
     const char *label;
     int is_line;
-    int max;
     int column;
 } texts[] = {
-    {CRM_CHANNEL_EMAIL, "subject", "Subject", 1, 1000, 6},
-    {CRM_CHANNEL_EMAIL, "body", "Text", 0, 65536, 7},
-    {CRM_CHANNEL_TEXT, "body", "Text", 0, 1600, 8},
-    {CRM_CHANNEL_PHONE, "objective", "Objective of the call", 0, 65536, 9},
-    {CRM_CHANNEL_PHONE, "body", "Script", 0, 4096, 10},
+    {CRM_CHANNEL_EMAIL, "subject", "Subject", 1, 6},
+    {CRM_CHANNEL_EMAIL, "body", "Text", 0, 7},
+    {CRM_CHANNEL_TEXT, "body", "Text", 0, 8},
+    {CRM_CHANNEL_PHONE, "objective", "Objective of the call", 0, 9},
+    {CRM_CHANNEL_PHONE, "body", "Script", 0, 10},
 };
 
 int crm_review_waits(const crm_review_t *review)
@@ -98,7 +97,7 @@ static void add_step(crm_review_t *review, const PGresult *result, int row)
             text->name = texts[i].name;
             text->label = texts[i].label;
             text->is_line = texts[i].is_line;
-            text->max = texts[i].max;
+            text->max = crm_step_max(PQfname(result, texts[i].column));
             text->value = value ? value : "";
             step->count++;
         }
