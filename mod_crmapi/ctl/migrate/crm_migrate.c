@@ -69,6 +69,7 @@
 /* A run of crm_migrate_apply(). */
 typedef struct run_t {
     crm_conn_t *conn;
+    int pid;                    /* of the backend that took the advisory lock */
     const apr_array_header_t *migrations;
     const crm_log_t *log;
     apr_pool_t *pool;
@@ -97,7 +98,7 @@ static void tell_wait(const run_t *run)
 /* Take the advisory lock. Do not wait for it in the server: such a statement
  * has a snapshot, and a CREATE INDEX CONCURRENTLY of the other run would wait
  * for the end of it. */
-static crm_error_t *take_lock(const run_t *run)
+static crm_error_t *take_lock(run_t *run)
 {
     static const crm_stmt_t try_lock = {
         "SELECT pg_try_advisory_lock(" CRM_MIGRATE_LOCK ")", 0, NULL
@@ -108,6 +109,7 @@ static crm_error_t *take_lock(const run_t *run)
     for (;;) {
         CRM_ERR(crm_db_query(&result, run->conn, &try_lock, run->pool));
         if (*PQgetvalue(result, 0, 0) == 't') {
+            run->pid = PQbackendPID(crm_conn_pg(run->conn));
             return NULL;
         }
         crm_db_clear(result, run->pool);
@@ -184,7 +186,7 @@ static crm_error_t *run_next(const crm_migration_t **migration_p, int *last_p,
         return NULL;
     }
     step.migration = *migration_p;
-    step.pid = PQbackendPID(crm_conn_pg(run->conn));
+    step.pid = run->pid;
     CRM_ERR(crm_migrate_step(&step));
     *last_p = step.done + 1 == (*migration_p)->steps->nelts;
     return NULL;
@@ -222,7 +224,7 @@ crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
                                const crm_log_t *log, apr_pool_t *scratch_pool)
 {
     apr_array_header_t *migrations;
-    run_t run = {conn, NULL, log, scratch_pool};
+    run_t run = {conn, 0, NULL, log, scratch_pool};
     crm_schema_t schema;
     crm_error_t *error;
 
