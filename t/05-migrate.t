@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Functions;
+use CrmTest::Process qw(spawn);
 use CrmTest::Schema;
 use CrmTest::Upgrade qw(next_schema);
 use Digest::SHA qw(hmac_sha256 hmac_sha256_hex sha256_hex);
@@ -133,6 +134,55 @@ subtest "two that migrate at once" => sub {
     is(scalar(grep { waitpid($_, 0); $? } @pids), 0, "nobody fails");
     is(scalar sql($_, "SELECT count(*) FROM crmapi.migration"), $expected,
         "each is applied once") for $name, $second;
+};
+
+subtest "a session that is lost between two steps" => sub {
+    my ($dir, $name) = fresh();
+    my $log = "$dir/log";
+    is((migrate($dir, $name))[0], 0, "schema $expected");
+    sql($name, "CREATE TABLE public.go ();
+        GRANT SELECT ON public.go TO $CrmTest::Postgres::OWNER");
+    # The first one's end waits for a row, and crmapictl for its end: it is stopped
+    # there, so that it does not begin the next step before the session has ended.
+    write_file(sprintf("$dir/%04d-waits.sql", $expected + 1), q{
+        CREATE TABLE crmapi.waits (n integer);
+        CREATE FUNCTION crmapi.waits() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            WHILE NOT EXISTS (SELECT FROM public.go) LOOP
+                PERFORM pg_sleep(0.01);
+            END LOOP;
+            RETURN NULL;
+        END $$;
+        CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON crmapi.waits
+            DEFERRABLE INITIALLY DEFERRED
+            FOR EACH ROW EXECUTE FUNCTION crmapi.waits();
+        INSERT INTO crmapi.waits VALUES (1);
+    });
+    write_file(sprintf("$dir/%04d-more.sql", $expected + 2),
+        "CREATE TABLE crmapi.more ();\n");
+    my $session = "FROM pg_stat_activity
+        WHERE datname = '$name' AND query ~ '^DO .crm_step'";
+    my $pid = spawn(command => [$CrmTest::BUILD{CTL}, "migrate"], log => $log,
+        env => { CRMAPI_SCHEMA_DIR => $dir,
+            CRMAPI_DATABASE => postgres()->conninfo($name) });
+    ok(wait_for(sub { sql($name, "SELECT 1 $session AND wait_event = 'PgSleep'") }),
+        "the first step waits") or diag(read_file($log, ""));
+    kill STOP => $pid;
+    sql($name, "INSERT INTO public.go DEFAULT VALUES");
+    ok(wait_for(sub { sql($name, "SELECT 1 $session AND state = 'idle'") }),
+        "it is over");
+    sql($name, "SELECT pg_terminate_backend(pid, 10000) $session");
+    kill CONT => $pid;
+    waitpid $pid, 0;
+    isnt($? >> 8, 0, "crmapictl fails");
+    like(read_file($log), qr/the connection was lost: run crmapictl migrate again/,
+        "says what to do");
+    is_deeply([sql($name, "SELECT max(number), to_regclass('crmapi.more')
+        FROM crmapi.migration WHERE steps_done > 0")], [[$expected + 1, undef]],
+        "and runs nothing without the advisory lock");
+    is((migrate($dir, $name))[0], 0, "again");
+    is(scalar sql($name, "SELECT max(number) FROM crmapi.migration"),
+        $expected + 2, "the rest is applied");
 };
 
 subtest "a database that is filled is migrated" => sub {
