@@ -136,37 +136,36 @@ subtest "two that migrate at once" => sub {
         "each is applied once") for $name, $second;
 };
 
-subtest "a session that is lost between two steps" => sub {
-    my ($dir, $name) = fresh();
+# SQL whose transaction, in the end, waits for a row in public.go.
+my $WAITS = q{
+    CREATE TABLE crmapi.waits (n integer);
+    CREATE FUNCTION crmapi.waits() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        WHILE NOT EXISTS (SELECT FROM public.go) LOOP
+            PERFORM pg_sleep(0.01);
+        END LOOP;
+        RETURN NULL;
+    END $$;
+    CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON crmapi.waits
+        DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION crmapi.waits();
+    INSERT INTO crmapi.waits VALUES (1);
+};
+
+# Migrate by the files in DIR, of which one has $WAITS. End the session after that
+# transaction, before crmapictl goes on. Return its exit code and what it printed.
+sub migrate_cut_off {
+    my ($dir, $name) = @_;
     my $log = "$dir/log";
-    is((migrate($dir, $name))[0], 0, "schema $expected");
+    my $session = "FROM pg_stat_activity WHERE datname = '$name'
+        AND query LIKE '%TRIGGER waits%' AND pid <> pg_backend_pid()";
+
     sql($name, "CREATE TABLE public.go ();
         GRANT SELECT ON public.go TO $CrmTest::Postgres::OWNER");
-    # The first one's end waits for a row, and crmapictl for its end: it is stopped
-    # there, so that it does not begin the next step before the session has ended.
-    write_file(sprintf("$dir/%04d-waits.sql", $expected + 1), q{
-        CREATE TABLE crmapi.waits (n integer);
-        CREATE FUNCTION crmapi.waits() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN
-            WHILE NOT EXISTS (SELECT FROM public.go) LOOP
-                PERFORM pg_sleep(0.01);
-            END LOOP;
-            RETURN NULL;
-        END $$;
-        CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON crmapi.waits
-            DEFERRABLE INITIALLY DEFERRED
-            FOR EACH ROW EXECUTE FUNCTION crmapi.waits();
-        INSERT INTO crmapi.waits VALUES (1);
-    });
-    write_file(sprintf("$dir/%04d-more.sql", $expected + 2),
-        "CREATE TABLE crmapi.more ();\n");
-    my $session = "FROM pg_stat_activity
-        WHERE datname = '$name' AND query ~ '^DO .crm_step'";
     my $pid = spawn(command => [$CrmTest::BUILD{CTL}, "migrate"], log => $log,
         env => { CRMAPI_SCHEMA_DIR => $dir,
             CRMAPI_DATABASE => postgres()->conninfo($name) });
     ok(wait_for(sub { sql($name, "SELECT 1 $session AND wait_event = 'PgSleep'") }),
-        "the first step waits") or diag(read_file($log, ""));
+        "the end of the transaction waits") or diag(read_file($log, ""));
     kill STOP => $pid;
     sql($name, "INSERT INTO public.go DEFAULT VALUES");
     ok(wait_for(sub { sql($name, "SELECT 1 $session AND state = 'idle'") }),
@@ -174,16 +173,30 @@ subtest "a session that is lost between two steps" => sub {
     sql($name, "SELECT pg_terminate_backend(pid, 10000) $session");
     kill CONT => $pid;
     waitpid $pid, 0;
-    isnt($? >> 8, 0, "crmapictl fails");
-    like(read_file($log), qr/the connection was lost: run crmapictl migrate again/,
-        "says what to do");
-    is_deeply([sql($name, "SELECT max(number), to_regclass('crmapi.more')
-        FROM crmapi.migration WHERE steps_done > 0")], [[$expected + 1, undef]],
-        "and runs nothing without the advisory lock");
-    is((migrate($dir, $name))[0], 0, "again");
-    is(scalar sql($name, "SELECT max(number) FROM crmapi.migration"),
-        $expected + 2, "the rest is applied");
-};
+    return ($? >> 8, read_file($log));
+}
+
+for my $two (["steps", "", $expected], ["files of repeat", "repeat/", 0]) {
+    my ($what, $folder, $last) = @$two;
+    subtest "a session that is lost between two $what" => sub {
+        my ($dir, $name) = fresh();
+        is((migrate($dir, $name))[0], 0, "schema $expected");
+        unlink "$dir/repeat" and mkdir "$dir/repeat" if $folder;
+        write_file(sprintf("$dir/$folder%04d-waits.sql", $last + 1), $WAITS);
+        write_file(sprintf("$dir/$folder%04d-more.sql", $last + 2),
+            "CREATE TABLE crmapi.more ();\n");
+        my ($code, $told) = migrate_cut_off($dir, $name);
+        isnt($code, 0, "crmapictl fails");
+        like($told, qr/CRM2009: .*connection was lost.*run the command again/,
+            "says what to do");
+        is(scalar sql($name, "SELECT to_regclass('crmapi.more')"), undef,
+            "and runs nothing without the advisory lock");
+        sql($name, "DROP TABLE crmapi.waits; DROP FUNCTION crmapi.waits()");
+        is((migrate($dir, $name))[0], 0, "again");
+        isnt(scalar sql($name, "SELECT to_regclass('crmapi.more')"), undef,
+            "the rest is applied");
+    };
+}
 
 subtest "a database that is filled is migrated" => sub {
     my ($dir, $name) = fresh();

@@ -229,6 +229,13 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
     if (!alive(conn->pg) || conn->broken || !idle(conn->pg)) {
         crm_prepared_forget(conn);
         conn->pid = 0;          /* another host may use the same pid */
+        if (conn->kept) {
+            conn->broken = 1;
+            return crm_error_logf(CRM_E_UNAVAILABLE, result_pool,
+                                  "CRM2009: database: the connection was lost,"
+                                  " and its session's locks: run the command"
+                                  " again");
+        }
         conn->broken = !crm_db_reset(conn);
         if (conn->broken) {
             return crm_db_failure(conn, NULL, result_pool);
@@ -246,6 +253,11 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
         conn->read_only = 0;
     }
     return set_session(conn, fresh, result_pool);
+}
+
+void crm_conn_keep(crm_conn_t *conn, int keep)
+{
+    conn->kept = keep;
 }
 
 crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,

@@ -76,6 +76,11 @@ void crm_conn_watch(crm_conn_t *conn, int (*unwanted)(void *baton),
 /* Return whether CONN is watched and UNWANTED returns nonzero now. */
 int crm_conn_unwanted(const crm_conn_t *conn);
 
+/* KEEP: the statements that CONN runs from now on need what its session has, such
+ * as advisory locks. If the session ends, it is not replaced: their error is
+ * CRM_E_UNAVAILABLE (CRM2009). 0 ends this. */
+void crm_conn_keep(crm_conn_t *conn, int keep);
+
 /* Return the libpq connection of CONN, for LISTEN. */
 PGconn *crm_conn_pg(crm_conn_t *conn);
 

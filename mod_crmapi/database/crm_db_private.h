@@ -30,6 +30,7 @@ struct crm_conn_t {
     int read_only;              /* the server refused a write (25006): the
                                    connection must be reset when no transaction
                                    is open */
+    int kept;                   /* crm_conn_keep() */
     int pid;                    /* the backend's pid; 0: not known */
     unsigned session;           /* number of its session, from 1 */
     int broken;                 /* must be reset before its next use */

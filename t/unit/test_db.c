@@ -582,6 +582,20 @@ START_TEST(a_session_is_known_whatever_its_pid)
 }
 END_TEST
 
+START_TEST(a_session_that_is_kept_is_not_replaced)
+{
+    crm_conn_keep(conn, 1);
+    ck_assert_str_eq(ask("SELECT pg_try_advisory_lock(7)"), "t");
+    terminate();
+    for (int i = 0; i < 2; i++) {
+        refuse("INSERT INTO test_db.row VALUES (1)", CRM_E_UNAVAILABLE, NULL);
+        ck_assert_ptr_nonnull(crm_db_exec(conn, "SELECT 1", pool));
+    }
+    crm_conn_keep(conn, 0);
+    ck_assert_str_eq(ask("SELECT count(*) FROM test_db.row"), "0");
+}
+END_TEST
+
 /* A server that became read-only counts as lost: see crm_db.c. */
 START_TEST(a_write_that_a_read_only_server_refused_runs_elsewhere)
 {
@@ -1454,6 +1468,7 @@ static void add_losses(TCase *tests)
     tcase_add_test(tests, opened_anew_behind_our_back);
     tcase_add_test(tests, opened_anew_once);
     tcase_add_test(tests, a_session_is_known_whatever_its_pid);
+    tcase_add_test(tests, a_session_that_is_kept_is_not_replaced);
     tcase_add_test(tests,
                    a_write_that_a_read_only_server_refused_runs_elsewhere);
     tcase_add_test(tests,

@@ -69,7 +69,6 @@
 /* A run of crm_migrate_apply(). */
 typedef struct run_t {
     crm_conn_t *conn;
-    int pid;                    /* of the backend that took the advisory lock */
     const apr_array_header_t *migrations;
     const crm_log_t *log;
     apr_pool_t *pool;
@@ -95,7 +94,7 @@ static void tell_wait(const run_t *run)
     }
 }
 
-/* Take the advisory lock. Do not wait for it in the server: such a statement
+/* Take the advisory lock, and keep the session that has it. Do not wait for it in the server: such a statement
  * has a snapshot, and a CREATE INDEX CONCURRENTLY of the other run would wait
  * for the end of it. */
 static crm_error_t *take_lock(run_t *run)
@@ -109,7 +108,7 @@ static crm_error_t *take_lock(run_t *run)
     for (;;) {
         CRM_ERR(crm_db_query(&result, run->conn, &try_lock, run->pool));
         if (*PQgetvalue(result, 0, 0) == 't') {
-            run->pid = PQbackendPID(crm_conn_pg(run->conn));
+            crm_conn_keep(run->conn, 1);
             return NULL;
         }
         crm_db_clear(result, run->pool);
@@ -186,7 +185,6 @@ static crm_error_t *run_next(const crm_migration_t **migration_p, int *last_p,
         return NULL;
     }
     step.migration = *migration_p;
-    step.pid = run->pid;
     CRM_ERR(crm_migrate_step(&step));
     *last_p = step.done + 1 == (*migration_p)->steps->nelts;
     return NULL;
@@ -224,7 +222,7 @@ crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
                                const crm_log_t *log, apr_pool_t *scratch_pool)
 {
     apr_array_header_t *migrations;
-    run_t run = {conn, 0, NULL, log, scratch_pool};
+    run_t run = {conn, NULL, log, scratch_pool};
     crm_schema_t schema;
     crm_error_t *error;
 
@@ -250,6 +248,7 @@ crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
     }
     crm_db_exec(conn, "SELECT pg_advisory_unlock(" CRM_MIGRATE_LOCK ")",
                 scratch_pool);
+    crm_conn_keep(conn, 0);
     return error;
 }
 

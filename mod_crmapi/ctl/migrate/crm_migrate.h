@@ -8,13 +8,14 @@
 
 /* Apply the migrations in the folder DIR that the database of CONN lacks, step
  * by step (crm_migration.h), from where an earlier run has stopped. A distributed
- * database gets the steps in DIR/citus/later of those that have a file there, and
- * in the end there is crm_migrate_repeat(). Each step is recorded, and each migration is logged
- * to LOG. Set *APPLIED_P to the number of migrations that this run has completed.
+ * database gets the steps in DIR/citus/later of those that have a file there. In
+ * the end crm_migrate_repeat() runs. Each step is recorded, and each migration is
+ * logged to LOG. Set *APPLIED_P to the number of migrations that this run has
+ * completed.
  * Runs wait for each other. A step that does not get its locks is retried for
  * PATIENCE, in microseconds. Errors, with a message for the operator: a file has
  * changed after it was applied, the database is newer than the files, a statement
- * fails, no lock; those of crm_migration_read(). */
+ * fails, no lock, the session ends; those of crm_migration_read(). */
 crm_error_t *crm_migrate_apply(int *applied_p, crm_conn_t *conn,
                                const char *dir, apr_interval_time_t patience,
                                const crm_log_t *log, apr_pool_t *scratch_pool);

@@ -375,10 +375,6 @@ static crm_error_t *attempt(state_t *state)
 
     for (;;) {
         apr_pool_clear(state->pool);
-        if (PQbackendPID(crm_conn_pg(run->conn)) != run->pid) {
-            return crm_migration_fault(run->pool, "the connection was lost:"
-                                       " run crmapictl migrate again");
-        }
         error = kinds[state->step->kind].attempt(state);
         if (!error || !may_succeed(state, error)) {
             return error;

@@ -9,8 +9,7 @@
 
 /* A step to be run. */
 typedef struct crm_migrate_step_t {
-    crm_conn_t *conn;           /* its session has the advisory lock */
-    int pid;                    /* of that session's backend */
+    crm_conn_t *conn;           /* its session is kept: crm_conn_keep() */
     const crm_log_t *log;
     apr_interval_time_t patience;       /* see crm_migrate_apply() */
     const crm_migration_t *migration;
