@@ -276,6 +276,29 @@ subtest "5.2 paths: one trailing slash, reserved words, nothing else" => sub {
     }
 };
 
+subtest "a path that is too long for the name of a file" => sub {
+    my $own = httpd(database => $database, conf => "${UNLIMITED}CrmApiIntake On\n"
+        . "CrmApiReview On\nCrmApiUnsubscribe On\nCrmApiMcp On\n");
+    my $w = workspace($own);
+    my $long = "x" x 5000;
+    my $ask = sub { $own->client->request($_[0], $_[1] . $long, @_[2 .. $#_]) };
+    error_is($ask->("GET", "/api/v1/"), 401, "unauthorized", "no key");
+    for my $method (qw(GET POST)) {
+        error_is($ask->($method, "/api/v1/", key => $w->key), 404, "not_found",
+            "$method: no such path");
+        error_is($ask->($method, "/crmapi/intake/v1/"), 404, "not_found",
+            "$method: nor one of intake");
+    }
+    error_is($ask->("GET", "/api/v1/contacts/", key => $w->key), 404,
+        "not_found", "no such id");
+    for my $page (qw(review unsubscribe)) {
+        my $r = $ask->("GET", "/crmapi/$page/");
+        is($r->status, 403, "$page: no such link");
+        like($r->body, qr/<html lang/, "says the page");
+    }
+    $own->stop;         # error_log has nothing of it
+};
+
 subtest "5.3 media types" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;

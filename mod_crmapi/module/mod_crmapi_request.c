@@ -116,6 +116,17 @@ static int translate_name(request_rec *r)
     return DECLINED;
 }
 
+/* The translate_name hook that runs last but for the core's, which would refuse
+ * a path that is too long for the name of a file, and log it. */
+static int has_no_file(request_rec *r)
+{
+    const crmapi_request_t *request = crmapi_request_find(r);
+    const char *rest;
+
+    return request && request->reached && crmapi_mount_find(&rest, r)
+           ? OK : DECLINED;
+}
+
 /* The map_to_storage hook. Paths below a mount are not files: claim the
  * request, so that no other module looks for one. */
 static int map_to_storage(request_rec *r)
@@ -154,5 +165,6 @@ void crmapi_request_register(void)
     ap_hook_post_read_request(post_read_request, NULL, NULL,
                               APR_HOOK_REALLY_FIRST);
     ap_hook_translate_name(translate_name, rewrite, proxy, APR_HOOK_FIRST);
+    ap_hook_translate_name(has_no_file, NULL, NULL, APR_HOOK_LAST);
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
 }
