@@ -92,6 +92,31 @@ subtest "a bad value: configtest names directive, value and range" => sub {
     }
 };
 
+subtest "two mounts of a server need paths of their own" => sub {
+    my $vhost = "<VirtualHost *:\@PORT\@>\nCrmApiMcp /a/\n</VirtualHost>";
+    for my $case (
+        ["CrmApiReview /p/\nCrmApiUnsubscribe /p/", qr{/p/ of CrmApiUnsubscribe}],
+        ["CrmApiReview /p/\nCrmApiUnsubscribe /p/q/", qr{/p/q/ of CrmApiUnsub}],
+        ["CrmApiReview /p/q/\nCrmApiUnsubscribe /p/", qr{/p/q/ of CrmApiReview}],
+        ["CrmApiReview /crmapi/\nCrmApiIntake On", qr{of CrmApiIntake is that of }],
+        ["CrmApi On\nCrmApiMcp /api/", qr{/api/v1 of CrmApi is that of CrmApiMcp}],
+        ["CrmApiReview /a/\n$vhost",
+            qr{^CRM1111: the virtual host in \S+:\d+: the path /a/ of CrmApiMcp}m],
+    ) {
+        my ($lines, $pattern) = @$case;
+        my ($code, $words) = configtest("$lines\n");
+        isnt($code, 0, "refused: $lines");
+        like($words, $pattern, "and said what and where");
+    }
+    for my $lines ("CrmApiReview /p/\nCrmApiUnsubscribe /pq/",
+            "CrmApiReview /a/\nCrmApiMcp Off\n<VirtualHost *:\@PORT\@>\n"
+                . "CrmApiReview Off\nCrmApiMcp /a/\n</VirtualHost>",
+            "CrmApi On\nCrmApiMcp /api/v2/\nCrmApiIntake /API/v1/") {
+        my ($code, $words) = configtest("$lines\n");
+        is($code, 0, "taken: $lines") or diag($words);
+    }
+};
+
 subtest "directives stand where they may" => sub {
     my ($code, $words) = configtest("<VirtualHost *:\@PORT\@>\n"
         . "CrmApiRateLimitKeys 5\n</VirtualHost>\n");

@@ -140,6 +140,24 @@ static void complete_servers(server_rec *main_server, const crmapi_shm_t *shm,
     }
 }
 
+/* The check_config hook: what one directive alone cannot show. */
+static int check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
+                        server_rec *main_server)
+{
+    (void)pconf;
+    (void)plog;
+    for (server_rec *s = main_server; s; s = s->next) {
+        const char *problem = crmapi_mounts_overlap(s, ptemp);
+
+        if (problem) {
+            ap_log_error(APLOG_MARK, APLOG_ERR | APLOG_STARTUP, 0, main_server,
+                         "%s", problem);
+            return HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+    return OK;
+}
+
 /* The post_config hook. It runs twice at start, the first time as a check only.
  * A module that is loaded by a graceful restart sees only the second run. */
 static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
@@ -262,6 +280,7 @@ static void register_hooks(apr_pool_t *p)
     static const char *const loggers[] = {"mod_log_config.c", NULL};
 
     (void)p;
+    ap_hook_check_config(check_config, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_MIDDLE);
     /* First, before any module can get a connection from mod_dbd. */
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_FIRST);

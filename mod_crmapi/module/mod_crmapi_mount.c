@@ -41,11 +41,12 @@ static const char *mcp_path(const crmapi_config_t *config)
 }
 
 static const crmapi_mount_t mounts[CRMAPI_MOUNTS] = {
-    {"api", &crm_api_mount, api_path, 1, 0},
-    {"review", &crm_review_mount, review_path, 0, 1},
-    {"unsubscribe", &crm_unsubscribe_mount, unsubscribe_path, 0, 1},
-    {"intake", &crm_intake_mount, intake_path, 0, 0},
-    {"mcp", &crm_mcp_mount, mcp_path, 1, 0},
+    {"api", "CrmApi", &crm_api_mount, api_path, 1, 0},
+    {"review", "CrmApiReview", &crm_review_mount, review_path, 0, 1},
+    {"unsubscribe", "CrmApiUnsubscribe", &crm_unsubscribe_mount, unsubscribe_path,
+     0, 1},
+    {"intake", "CrmApiIntake", &crm_intake_mount, intake_path, 0, 0},
+    {"mcp", "CrmApiMcp", &crm_mcp_mount, mcp_path, 1, 0},
 };
 
 /* The number of each mount's first route, then the number of all routes. A
@@ -144,6 +145,37 @@ const crmapi_mount_t *crmapi_mount_find(const char **rest_p,
         *rest_p = rest_of(mounts[i].path(config), uri);
         if (*rest_p) {
             return &mounts[i];
+        }
+    }
+    return NULL;
+}
+
+/* Return where S is configured, for a message in P. */
+static const char *place_of(const server_rec *s, apr_pool_t *p)
+{
+    return s->defn_name ? apr_psprintf(p, "the virtual host in %s:%u", s->defn_name,
+                                       s->defn_line_number)
+                        : "the main server";
+}
+
+const char *crmapi_mounts_overlap(const server_rec *s, apr_pool_t *p)
+{
+    crmapi_config_t config = *crmapi_config(s);
+
+    crmapi_config_complete(&config);
+    for (int i = 0; i < CRMAPI_MOUNTS; i++) {
+        const char *path = mounts[i].path(&config);
+
+        for (int j = 0; j < CRMAPI_MOUNTS; j++) {
+            const char *other = mounts[j].path(&config);
+
+            if (i != j && rest_of(path, other)) {
+                return apr_psprintf(p, "CRM1111: %s: the path %s of %s is that of "
+                                    "%s, %s, or below it: give one of them "
+                                    "another path", place_of(s, p), other,
+                                    mounts[j].directive, mounts[i].directive,
+                                    path);
+            }
         }
     }
     return NULL;

@@ -14,6 +14,7 @@
  * it. */
 typedef struct crmapi_mount_t {
     const char *name;           /* in metrics */
+    const char *directive;
     const crm_mount_t *mount;
     /* Return the mount's path on the server of CONFIG, "" if it is off
      * there. */
@@ -29,6 +30,10 @@ crm_error_t *crmapi_mounts_create(apr_pool_t *pconf);
 
 /* From now on answer all requests to this process with 503. */
 void crmapi_mounts_close(void);
+
+/* Return a message, in P, if a mount of S has the path of another one, or one below
+ * it: that one would get its requests. NULL if there is none. */
+const char *crmapi_mounts_overlap(const server_rec *s, apr_pool_t *p);
 
 /* Return the number of MOUNT, from 0. For NULL return that of the API: httpd
  * refused the request before its mount was known. */
