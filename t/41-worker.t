@@ -88,15 +88,33 @@ subtest "a wrong configuration names file, line and rule" => sub {
         ["webhook_private = yes", qr/webhook_private must be on or off/],
         ["maildir = here", qr/maildir must begin with \//],
         ["public_url = example.org", qr/public_url must be a URL/],
+        ["public_url = ftp://example.org", qr/public_url must be a URL that begins/],
+        ["public_url = https://example.org/?a=b", qr/public_url must .* no query/],
+        ["openai_url = https://example.org/v1#x", qr/openai_url must .* no query/],
+        # what would fail each mail, at the first step of each sequence
+        ["mail_from = CRM <crm\@x.example>", qr/mail_from must be an address alone/],
+        ["mail_from = crm", qr/mail_from must be an address/],
+        ["mail_from = a\@x.example, b\@x.example", qr/mail_from must be an address/],
+        ["mail_from_name = M\xfcller", qr/mail_from_name must be UTF-8/],
+        ["name = a\x01b", qr/name must be UTF-8 without control/],
         ["threads = 2\nthreads = 3", qr/threads was set before/, 1],
         ["name = " . "x" x 5000, qr/is too long/]) {
         my ($line, $reason, $later) = @$case;
-        my $number = 1 + ($good =~ tr/\n//) + ($later || 0);
-        write_file($file, "$good$line\n");
+        my ($name) = $line =~ /^(\w+)/;
+        my $others = $good =~ s/^$name = .*\n//mr;
+        my $number = 1 + ($others =~ tr/\n//) + ($later || 0);
+        write_file($file, "$others$line\n");
         my ($code, $out, $err) = $worker->run("-t");
         is($code, 2, substr($line, 0, 30) . ": refused");
         like($err, qr/^crmapid: \Q$file\E, line $number: /, "where it is");
         like($err, $reason, "and why");
+    }
+    for my $value ("a b", "", "x\@y.example", "x.example:25", "m\xc3\xbcller.example") {
+        write_file($file, ($good =~ s/^mail_domain = .*\n//mr)
+            . "mail_domain = $value\n");
+        my ($code, $out, $err) = $worker->run("-t");
+        is($code, 2, "mail_domain = $value: refused");
+        like($err, qr/mail_domain must be a host name/, "and why");
     }
     # A daemon that polls without a pause uses a whole processor; one whose
     # requests have no time sends nothing.

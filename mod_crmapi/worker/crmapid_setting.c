@@ -10,8 +10,10 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_text.h"
 #include "crmapid_config.h"
 #include "crmapid_listen.h"
+#include "crmapid_mail_header.h"
 
 /* ---- types --------------------------------------------------------------- */
 
@@ -21,6 +23,37 @@ static const char *parse_text(void *target, const crmd_setting_t *setting,
     (void)setting;
     *(const char **)target = apr_pstrdup(pool, text);
     return NULL;
+}
+
+/* A text that goes into the database, a mail or JSON. */
+static const char *parse_line(void *target, const crmd_setting_t *setting,
+                              const char *text, apr_pool_t *pool)
+{
+    size_t len = strlen(text);
+
+    if (!crm_text_valid_utf8(text, len) || crm_text_has_control(text, len)) {
+        return "must be UTF-8 without control characters";
+    }
+    return parse_text(target, setting, text, pool);
+}
+
+static const char *parse_mailbox(void *target, const crmd_setting_t *setting,
+                                 const char *text, apr_pool_t *pool)
+{
+    if (*text && !crmd_mail_address(text)) {
+        return "must be an address alone, such as crm@example.org";
+    }
+    return parse_text(target, setting, text, pool);
+}
+
+static const char *parse_domain(void *target, const crmd_setting_t *setting,
+                                const char *text, apr_pool_t *pool)
+{
+    if (!crmd_mail_address(apr_pstrcat(pool, "x@", text, NULL))
+        || !crm_text_is_ascii(text)) {
+        return "must be a host name in ASCII, such as example.org";
+    }
+    return parse_text(target, setting, text, pool);
 }
 
 static const char *parse_word(void *target, const crmd_setting_t *setting,
@@ -58,6 +91,18 @@ static const char *parse_url(void *target, const crmd_setting_t *setting,
         return "must be a URL";
     }
     return parse_text(target, setting, text, pool);
+}
+
+/* A URL that paths are put behind. */
+static const char *parse_base(void *target, const crmd_setting_t *setting,
+                              const char *text, apr_pool_t *pool)
+{
+    if (*text && ((strncmp(text, "http://", 7) && strncmp(text, "https://", 8))
+                  || strpbrk(text, "?#"))) {
+        return "must be a URL that begins with http:// or https:// and has no"
+               " query";
+    }
+    return parse_url(target, setting, text, pool);
 }
 
 static const char *parse_listen(void *target, const crmd_setting_t *setting,
@@ -154,9 +199,13 @@ static const char *parse_duration(void *target, const crmd_setting_t *setting,
 }
 
 static const crmd_setting_type_t text = {"text", parse_text};
+static const crmd_setting_type_t line = {"text", parse_line};
+static const crmd_setting_type_t mailbox = {"mail address", parse_mailbox};
+static const crmd_setting_type_t domain = {"host name", parse_domain};
 static const crmd_setting_type_t word = {"word", parse_word};
 static const crmd_setting_type_t path = {"path", parse_path};
 static const crmd_setting_type_t url = {"URL", parse_url};
+static const crmd_setting_type_t base = {"URL", parse_base};
 static const crmd_setting_type_t place = {"address", parse_listen};
 static const crmd_setting_type_t number = {"number", parse_number};
 static const crmd_setting_type_t onoff = {"on or off", parse_switch};

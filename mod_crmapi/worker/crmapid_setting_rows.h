@@ -11,7 +11,7 @@ HEADING("Database and daemon")
 TEXT(database, text, "", "Connection string for libpq. If it contains a"
      " password, other users must not be able to read this file. Not set:"
      " $CRMAPI_DATABASE.")
-TEXT(name, text, "crmapid", "Name of this daemon in crmapictl"
+TEXT(name, line, "crmapid", "Name of this daemon in crmapictl"
      " worker list.")
 NUMBER(threads, "4", 1, 64, "Threads for sequences and for mails that ask"
        " for a review. Each has its own database connection.")
@@ -46,7 +46,7 @@ TEXT(status_listen, place, "", "Address and port, such as 127.0.0.1:9187,"
      " connect may use it. Not set: none.")
 
 HEADING("Links in mails")
-TEXT(public_url, url, "", "Public URL of the site, such as"
+TEXT(public_url, base, "", "Public URL of the site, such as"
      " https://crm.example.org. Not set: mails contain no links, and"
      " recipients cannot unsubscribe.")
 TEXT(review_path, path, "/crmapi/review/",
@@ -63,9 +63,9 @@ NUMBER(generate_attempts, "10", 1, 50, "Maximum attempts to generate the"
        " steps of an enrollment: 10 in half an hour. Then the enrollment"
        " fails.")
 NUMBER(max_steps, "20", 1, 100, "Maximum steps of a sequence.")
-TEXT(openai_url, url, "", "Base URL of an OpenAI-compatible service,"
+TEXT(openai_url, base, "", "Base URL of an OpenAI-compatible service,"
      " including the version: https://api.example.org/v1.")
-TEXT(openai_model, text, "", "Name of the model.")
+TEXT(openai_model, line, "", "Name of the model.")
 TEXT(openai_key_file, path, "", "File with the API key. Not set:"
      " $CRMAPID_OPENAI_KEY.")
 DURATION(openai_timeout, "90s", TENTH, 10 * MINUTE,
@@ -88,10 +88,10 @@ NUMBER(relay_concurrency, "4", 1, 64, "Maximum messages that are sent"
        " concurrently by one relay.")
 TEXT(maildir, path, "", "Folder in which the relay maildir puts messages."
      " Not set: outbox in run_dir.")
-TEXT(mail_from, text, "", "Sender address of agents that have none, and of"
+TEXT(mail_from, mailbox, "", "Sender address of agents that have none, and of"
      " the daemon's own mails.")
-TEXT(mail_from_name, text, "", "Display name for mail_from.")
-TEXT(mail_domain, text, "localhost", "Domain of Message-IDs.")
+TEXT(mail_from_name, line, "", "Display name for mail_from.")
+TEXT(mail_domain, domain, "localhost", "Domain of Message-IDs.")
 SWITCH(mail_require_domains, "off", "Whether a workspace without sender"
        " domains sends no mail. off: it may send from any address.")
 SWITCH(mail_reply_token, "off", "Whether replies and bounces go to"
@@ -129,7 +129,7 @@ DURATION(provider_timeout, "20s", TENTH, 10 * MINUTE, "Timeout of a"
 TEXT(sms_from, text, "", "Sender number of agents that have none, for text"
      " messages.")
 TEXT(voice_from, text, "", "Caller number of agents that have none.")
-TEXT(twilio_url, url, "https://api.twilio.com", "URL of Twilio's API.")
+TEXT(twilio_url, base, "https://api.twilio.com", "URL of Twilio's API.")
 TEXT(twilio_account, text, "", "SID of the Twilio account.")
 TEXT(twilio_token_file, path, "", "File with its auth token. Not set:"
      " $CRMAPID_TWILIO_TOKEN.")
