@@ -78,6 +78,14 @@ my @BAD = (
     ["CrmApiNamedStatements 1", qr/Off, On or Shared/],
     ["CrmApiRequestIdInDatabase yes", qr/On or Off/],
     ["CrmApiUnknownParameters ignore", qr/tell or refuse/],
+    ["CrmApiIntakeUrl https://crm.example:99999", qr/a scheme and a host/],
+    ["CrmApiIntakeUrl https://crm.example:", qr/a scheme and a host/],
+    ["CrmApiIntakeUrl https://crm.example/x", qr/without a path/],
+    # what no browser sends
+    ["CrmApiMcpOrigins https://app.example:", qr/a scheme and a host/],
+    ["CrmApiMcpOrigins https://app.example:443", qr/without the scheme's own port/],
+    ["CrmApiMcpOrigins https://app.example/", qr/without a path/],
+    ["CrmApiMcpOrigins null", qr/a scheme and a host/],
 );
 
 subtest "a bad value: configtest names directive, value and range" => sub {

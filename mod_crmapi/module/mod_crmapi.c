@@ -140,22 +140,23 @@ static void complete_servers(server_rec *main_server, const crmapi_shm_t *shm,
     }
 }
 
-/* The check_config hook: what one directive alone cannot show. */
+/* The check_config hook, of "httpd -t" too: what a directive alone cannot show, or
+ * costs more to know. httpd ends if a hook after this one refuses to restart. */
 static int check_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
                         server_rec *main_server)
 {
+    const char *problem = crmapi_store_check(main_server, ptemp);
+
     (void)pconf;
     (void)plog;
-    for (server_rec *s = main_server; s; s = s->next) {
-        const char *problem = crmapi_mounts_overlap(s, ptemp);
-
-        if (problem) {
-            ap_log_error(APLOG_MARK, APLOG_ERR | APLOG_STARTUP, 0, main_server,
-                         "%s", problem);
-            return HTTP_INTERNAL_SERVER_ERROR;
-        }
+    for (server_rec *s = main_server; s && !problem; s = s->next) {
+        problem = crmapi_mounts_overlap(s, ptemp);
     }
-    return OK;
+    if (problem) {
+        ap_log_error(APLOG_MARK, APLOG_ERR | APLOG_STARTUP, 0, main_server, "%s",
+                     problem);
+    }
+    return problem ? HTTP_INTERNAL_SERVER_ERROR : OK;
 }
 
 /* The post_config hook. It runs twice at start, the first time as a check only.

@@ -14,6 +14,7 @@
 #include "crm_db_conn.h"
 #include "crm_key.h"
 #include "crm_mcp.h"
+#include "crm_origin.h"
 #include "crm_pages.h"
 #include "crm_rest.h"
 #include "crm_uuid.h"
@@ -181,13 +182,16 @@ static const char *set_page(cmd_parms *cmd, void *dir, const char *value)
 }
 
 /* Return whether TEXT is an Origin: a scheme and a host, with a port or without
- * (RFC 6454, 7). */
+ * (RFC 6454, 7), as browsers send it. */
 static int is_origin(const char *text)
 {
     const char *host = strstr(text, "://");
     size_t scheme = strspn(text, "abcdefghijklmnopqrstuvwxyz"
                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
 
+    if (!strncmp(text, "http://", 7) || !strncmp(text, "https://", 8)) {
+        return !crm_origin_rule(text);
+    }
     return host && host == text + scheme && scheme && host[3]
            && !strpbrk(host + 3, "/?#@, ");
 }
@@ -199,8 +203,8 @@ static const char *add_origin(cmd_parms *cmd, void *dir, const char *value)
     (void)dir;
     if (!is_origin(value)) {
         return apr_psprintf(cmd->pool, "%s must be a scheme and a host, such"
-                            " as https://app.example.com, without a path, not"
-                            " \"%s\"", cmd->cmd->name, value);
+                            " as https://app.example.com, without a path and"
+                            " without the scheme's own port, not \"%s\"", cmd->cmd->name, value);
     }
     if (!*list) {
         *list = apr_array_make(cmd->pool, 4, sizeof(const char *));

@@ -8,6 +8,7 @@
 
 #include "http_config.h"
 
+#include "crm_origin.h"
 #include "crm_secret.h"
 #include "mod_crmapi_directive.h"
 
@@ -47,13 +48,8 @@ const char *crmapi_set_twilio(cmd_parms *cmd, void *dir, const char *sid,
 const char *crmapi_set_intake_url(cmd_parms *cmd, void *dir,
                                   const char *value)
 {
-    size_t scheme = !strncmp(value, "https://", 8) ? 8
-                    : !strncmp(value, "http://", 7) ? 7 : 0;
-    size_t len = strspn(value + scheme, "abcdefghijklmnopqrstuvwxyz"
-                        "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]");
-
     (void)dir;
-    if (!scheme || !len || value[scheme + len]) {
+    if (!crm_origin_is_one(value)) {
         return apr_psprintf(cmd->pool, "CrmApiIntakeUrl must be a scheme and "
                             "a host, such as https://crm.example.com, without "
                             "a path, not \"%s\"", value);

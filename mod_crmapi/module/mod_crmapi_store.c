@@ -129,6 +129,23 @@ static void write_log(void *main_server, crm_level_t level, const char *text)
                  "%s", text);
 }
 
+/* Return the message, in P, that CONFIG has PROBLEM. NULL for none. */
+static const char *refusal(const crmapi_store_t *config, const char *problem,
+                           apr_pool_t *p)
+{
+    return problem ? apr_psprintf(p, "CRM1408: CrmApiRateLimitStore: %s: %s",
+                                  config->redis.ca ? config->redis.ca : "TLS",
+                                  problem)
+                   : NULL;
+}
+
+const char *crmapi_store_check(const server_rec *main_server, apr_pool_t *p)
+{
+    const crmapi_store_t *config = crmapi_config(main_server)->store;
+
+    return config ? refusal(config, crm_redis_check(&config->redis), p) : NULL;
+}
+
 const char *crmapi_store_create(crm_store_t **store_p,
                                 server_rec *main_server,
                                 crm_store_shared_t *shared, apr_pool_t *pconf)
@@ -144,9 +161,7 @@ const char *crmapi_store_create(crm_store_t **store_p,
     }
     problem = crm_redis_create(&backend, &config->redis, pconf);
     if (problem) {
-        return apr_psprintf(pconf, "CRM1408: CrmApiRateLimitStore: %s: %s",
-                            config->redis.ca ? config->redis.ca : "TLS",
-                            problem);
+        return refusal(config, problem, pconf);
     }
     /* After a restart the directive may name another store, so forget that the
      * old one was away. */

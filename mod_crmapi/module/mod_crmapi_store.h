@@ -18,6 +18,10 @@ typedef struct crmapi_store_t {
 const char *crmapi_set_store(cmd_parms *cmd, void *dir, int argc,
                              char *const argv[]);
 
+/* Return NULL if the certificates of MAIN_SERVER's store can be used, or if it has
+ * none. Otherwise return a message, in P. */
+const char *crmapi_store_check(const server_rec *main_server, apr_pool_t *p);
+
 /* Set *STORE_P to the store of MAIN_SERVER's configuration, allocated in PCONF,
  * or to NULL if it has none. Children connect it by crm_store_open(). Return
  * NULL or an error. */

@@ -422,6 +422,15 @@ static apr_status_t end_with_pool(void *redis)
     return APR_SUCCESS;
 }
 
+const char *crm_redis_check(const crm_redis_config_t *config)
+{
+    SSL_CTX *tls = NULL;
+    const char *problem = config->tls ? crm_wire_tls(&tls, config->ca) : NULL;
+
+    SSL_CTX_free(tls);
+    return problem;
+}
+
 const char *crm_redis_create(crm_store_backend_t *backend,
                              const crm_redis_config_t *config,
                              apr_pool_t *pool)

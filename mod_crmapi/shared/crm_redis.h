@@ -29,6 +29,10 @@ typedef struct crm_redis_config_t {
                                    CRM_REDIS_PREFIX_MAX bytes */
 } crm_redis_config_t;
 
+/* Return NULL, or the reason why the certificates of CONFIG cannot be used. Nothing is
+ * connected or resolved. */
+const char *crm_redis_check(const crm_redis_config_t *config);
+
 /* Set *BACKEND to the server of CONFIG, allocated in POOL. The host is resolved
  * here, once for all children of this process. A connection is made later.
  * Return NULL, or the reason why TLS or SHA-1 cannot be used. */
