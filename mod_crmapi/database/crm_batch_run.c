@@ -185,10 +185,12 @@ static void keep(crm_batch_t *batch, PGresult *result)
 }
 
 /* Return whether the server has rolled back the statement that failed with
- * ERROR on CONN. */
+ * ERROR on CONN. A read-only server did nothing, and CONN is given up only to find
+ * another one. */
 static int is_undone(const crm_error_t *error, const crm_conn_t *conn)
 {
-    return error && error->sqlstate && !conn->broken;
+    return error && error->sqlstate
+           && (!conn->broken || !strcmp(error->sqlstate, "25006"));
 }
 
 crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_batch_call_t *call,

@@ -981,6 +981,28 @@ START_TEST(failed_inserts_did_nothing)
 }
 END_TEST
 
+/* A server that stays read-only did nothing either, though its connection is given
+ * up: another host may be the primary. */
+START_TEST(refused_inserts_did_nothing)
+{
+    look("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET"
+         " default_transaction_read_only TO on', current_database()); END $$");
+    for (int i = 0; i < 3; i++) {
+        prepare_write(i, 0, 1, i, "x");
+        PQclear(PQexec(crm_conn_pg(clients[i].conn),
+                       "SET default_transaction_read_only TO on"));
+    }
+    go_together(3);
+    look("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET"
+         " default_transaction_read_only', current_database()); END $$");
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_null(clients[i].error);
+        ck_assert_ptr_null(clients[i].rows.result);
+    }
+    ck_assert_str_eq(look(THINGS), "");
+}
+END_TEST
+
 /* The connection ends while the statement runs: it may be done or not, so
  * nobody runs it again. */
 START_TEST(lost_inserts_are_not_repeated)
@@ -1119,6 +1141,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup_things, teardown_things);
     tcase_add_test(tcase, inserts);
     tcase_add_test(tcase, failed_inserts_did_nothing);
+    tcase_add_test(tcase, refused_inserts_did_nothing);
     tcase_add_test(tcase, lost_inserts_are_not_repeated);
     tcase_add_test(tcase, inserts_are_not_left);
     tcase_add_test(tcase, updates);
