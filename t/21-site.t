@@ -219,6 +219,33 @@ subtest "responses are compressed where the site wants it" => sub {
     $httpd->stop;
 };
 
+subtest "5.4 what the site says of its files' age is not for the API" => sub {
+    my $own = httpd(database => $database, modules => ["expires"], conf => <<'END');
+CrmApiReadLimit 0
+CrmApiReview On
+ExpiresActive On
+ExpiresDefault "access plus 1 hour"
+ExpiresByType application/json "access plus 1 day"
+END
+    my $w = workspace($own);
+    write_file($own->dir . "/htdocs/page.txt", "a page");
+    my $file = $own->client->get("/page.txt");
+    is($file->header("Cache-Control"), "max-age=3600", "a file of the site");
+    for my $path ("/api/v1/agents", "/api/v1/agents/" . $w->agent,
+            "/api/v1/openapi.json", "/crmapi/review/x") {
+        my $r = $w->client->get($path);
+        is_deeply([grep { /max-age/ } $r->header("Cache-Control")], [],
+            "$path has no age");
+        is_deeply([$r->header("Expires")], [], "and no end");
+    }
+    my $r = $w->client->get("/api/v1/agents/" . $w->agent,
+        headers => { "If-None-Match" => "*" });
+    status_is($r, 304);
+    is_deeply([$r->header("Cache-Control"), $r->header("Expires")],
+        ["private, no-store"], "nor has a 304");
+    $own->stop;
+};
+
 # GET /api/v1/PATH of HTTPD is redirected elsewhere by the site.
 sub redirect_is {
     my ($httpd, $path, $name) = @_;

@@ -9,6 +9,7 @@
 #include "http_core.h"
 #include "http_protocol.h"
 #include "http_request.h"
+#include "util_filter.h"
 
 #include "crm_uuid.h"
 
@@ -154,6 +155,22 @@ static int map_to_storage(request_rec *r)
     return OK;
 }
 
+/* The insert_filter hook. What the site says of the age of its files, by mod_expires,
+ * is not for R: its own Cache-Control would be one of two (contract 5.4). */
+static void remove_expires(request_rec *r)
+{
+    const crmapi_request_t *request = crmapi_request_find(r);
+    ap_filter_t *next;
+
+    for (ap_filter_t *f = r->output_filters; request && request->claimed && f;
+         f = next) {
+        next = f->next;
+        if (!strcmp(f->frec->name, "mod_expires")) {
+            ap_remove_output_filter(f);
+        }
+    }
+}
+
 void crmapi_request_register(void)
 {
     static const char *const rewrite[] = {"mod_rewrite.c", NULL};
@@ -166,5 +183,6 @@ void crmapi_request_register(void)
                               APR_HOOK_REALLY_FIRST);
     ap_hook_translate_name(translate_name, rewrite, proxy, APR_HOOK_FIRST);
     ap_hook_translate_name(has_no_file, NULL, NULL, APR_HOOK_LAST);
+    ap_hook_insert_filter(remove_expires, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_map_to_storage(map_to_storage, NULL, NULL, APR_HOOK_REALLY_FIRST);
 }
