@@ -607,6 +607,28 @@ subtest "one hanging receiver does not hold the others up" => sub {
         "12.3 at least once");
 };
 
+subtest "nor do several, once it is known that they hang" => sub {
+    my $w = workspace($httpd);
+    my $daemon = worker(database => $database, conf => { %conf,
+        webhook_threads => 4, webhook_concurrency => 4,
+        webhook_timeout => "4s" });
+    endpoint($w, $receiver->url("stuck$_/hang")) for 1 .. 3;
+    endpoint($w, $receiver->url("brisk/200"));
+    contact($w);
+    ok(wait_for(sub { 3 == grep { $_->{error} } deliveries($w) }, 30),
+        "all three are tried");
+    contact($w) for 1 .. 8;
+    my @brisk = $receiver->wait_requests("brisk", 9, 60);
+    is(scalar @brisk, 9, "all arrive at the fourth");
+    # with all threads in deliveries that hang it is one for each three of these
+    cmp_ok(scalar(grep { $_->{path} =~ /stuck/ && $_->{at} < $brisk[-1]{at} }
+        $receiver->requests), "<", 16, "without waiting for those that hang");
+    $daemon->kill;
+    sql($database, "UPDATE crmapi.job SET state = 'cancelled', leased_by ="
+        . " NULL, leased_until = NULL, finished_at = now() WHERE state IN"
+        . " ('leased', 'ready') AND workspace_id = '" . $w->id . "'");
+};
+
 subtest "events that are trimmed take all with them" => sub {
     my $w = workspace($httpd);
     endpoint($w, $receiver->url("old/500"));

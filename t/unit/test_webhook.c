@@ -124,12 +124,14 @@ END_TEST
 #define SLOW "33333333-3333-4333-8333-333333333333"
 #define FAST "44444444-4444-4444-8444-444444444444"
 
+#define THREADS 64
+
 /* As the functions, for one that takes no time. */
 static int enter(const char *endpoint, int limit)
 {
     apr_interval_time_t wait;
 
-    return crmd_webhook_enter(&wait, endpoint, limit);
+    return crmd_webhook_enter(&wait, endpoint, limit, THREADS);
 }
 
 static void leave(const char *endpoint)
@@ -157,10 +159,10 @@ END_TEST
 
 START_TEST(test_many_places)
 {
-    char id[64][64];
+    char id[1024][64];
 
     for (int n = 0; n < 3; n++) {
-        for (int i = 0; i < 64; i++) {
+        for (int i = 0; i < 1024; i++) {
             snprintf(id[i], sizeof(id[i]),
                      "%08d-0000-4000-8000-000000000000", i);
             ck_assert_msg(enter(id[i], 1), "endpoint %d", i);
@@ -169,7 +171,7 @@ START_TEST(test_many_places)
         leave(id[17]);
         ck_assert(enter(ONE, 1));
         leave(ONE);
-        for (int i = 0; i < 64; i++) {
+        for (int i = 0; i < 1024; i++) {
             if (i != 17) {
                 leave(id[i]);
             }
@@ -191,7 +193,7 @@ START_TEST(test_waiting)
     ck_assert(enter(SLOW, 2));
     ck_assert(enter(SLOW, 2));
     for (int i = 0; i < 20; i++) {
-        ck_assert(!crmd_webhook_enter(&wait, SLOW, 2));
+        ck_assert(!crmd_webhook_enter(&wait, SLOW, 2, THREADS));
         ck_assert_int_ge(wait, SECOND / 5);
         if (i) {
             ck_assert_int_ge(wait - last, 4 * SECOND);
@@ -200,7 +202,7 @@ START_TEST(test_waiting)
         last = wait;
     }
     for (int i = 0; i < 1000; i++) {
-        ck_assert(!crmd_webhook_enter(&wait, SLOW, 2));
+        ck_assert(!crmd_webhook_enter(&wait, SLOW, 2, THREADS));
         ck_assert_int_le(wait, 300 * SECOND);
     }
     ck_assert_int_eq(wait, 300 * SECOND);
@@ -208,7 +210,7 @@ START_TEST(test_waiting)
     leave(SLOW);
     leave(SLOW);
     ck_assert(enter(SLOW, 1));
-    ck_assert(!crmd_webhook_enter(&wait, SLOW, 1));
+    ck_assert(!crmd_webhook_enter(&wait, SLOW, 1, THREADS));
     ck_assert_int_le(wait, 10 * SECOND);
     leave(SLOW);
 }
@@ -223,11 +225,76 @@ START_TEST(test_waiting_briefly)
     crmd_webhook_leave(FAST, SECOND / 200);
     ck_assert(enter(FAST, 1));
     for (int i = 0; i < 100; i++) {
-        ck_assert(!crmd_webhook_enter(&wait, FAST, 1));
+        ck_assert(!crmd_webhook_enter(&wait, FAST, 1, THREADS));
     }
     ck_assert_int_ge(wait, SECOND / 2);
     ck_assert_int_le(wait, 3 * SECOND);
     leave(FAST);
+}
+END_TEST
+
+/* Of THREADS, slow endpoints together have MOST at once. */
+static void check_slow_ones(int threads, int most)
+{
+    apr_interval_time_t wait;
+    char id[8][64];
+
+    for (int i = 0; i < 8; i++) {
+        snprintf(id[i], sizeof(id[i]),
+                 "%08d-0000-4000-8000-%012d", i, threads);
+        ck_assert_msg(crmd_webhook_enter(&wait, id[i], 1, threads),
+                      "nobody knows yet that it is slow");
+        crmd_webhook_leave(id[i], 10 * SECOND);
+    }
+    for (int i = 0; i < 8; i++) {
+        ck_assert_msg(crmd_webhook_enter(&wait, id[i], 1, threads)
+                      == (i < most), "%d of %d threads", i + 1, threads);
+    }
+    ck_assert_int_ge(wait, SECOND / 5);
+    ck_assert_msg(crmd_webhook_enter(&wait, FAST, 2, threads),
+                  "a fast one waits for slow ones");
+    crmd_webhook_leave(FAST, 1);
+    crmd_webhook_leave(id[0], 10 * SECOND);
+    ck_assert(crmd_webhook_enter(&wait, id[7], 1, threads));
+    for (int i = 0; i < 12; i++) {
+        crmd_webhook_leave(id[7], 1);
+        ck_assert(crmd_webhook_enter(&wait, id[7], 1, threads));
+    }
+    ck_assert_msg(crmd_webhook_enter(&wait, id[0], 1, threads),
+                  "one that is fast again still counts");
+    for (int i = 0; i < 8; i++) {
+        crmd_webhook_leave(id[i], 1);
+    }
+}
+
+START_TEST(test_slow_ones)
+{
+    check_slow_ones(1, 1);
+    check_slow_ones(2, 1);
+    check_slow_ones(3, 2);
+    check_slow_ones(4, 3);
+    check_slow_ones(8, 6);
+}
+END_TEST
+
+/* How a slow endpoint is remembered: longer than fast ones. */
+START_TEST(test_slow_is_remembered)
+{
+    apr_interval_time_t wait;
+    char id[64];
+
+    ck_assert(enter(SLOW, 1));
+    crmd_webhook_leave(SLOW, 100 * SECOND);
+    for (int i = 0; i < 3000; i++) {
+        snprintf(id, sizeof(id), "%08d-0000-4000-8000-000000000000", i);
+        ck_assert(enter(id, 1));
+        leave(id);
+    }
+    ck_assert(enter(SLOW, 1));
+    ck_assert(!enter(SLOW, 1));
+    ck_assert(!crmd_webhook_enter(&wait, SLOW, 1, THREADS));
+    ck_assert_int_ge(wait, 60 * SECOND);
+    leave(SLOW);
 }
 END_TEST
 
@@ -290,6 +357,8 @@ int main(void)
     tcase_add_test(tcase, test_many_places);
     tcase_add_test(tcase, test_waiting);
     tcase_add_test(tcase, test_waiting_briefly);
+    tcase_add_test(tcase, test_slow_ones);
+    tcase_add_test(tcase, test_slow_is_remembered);
     tcase_add_test(tcase, test_places_of_threads);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);

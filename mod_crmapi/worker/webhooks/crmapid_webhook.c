@@ -366,7 +366,8 @@ crm_error_t *crmd_webhook_deliver(crmd_work_t *work)
         return cancel(&delivery);
     }
     if (!crmd_webhook_enter(&wait, delivery.endpoint,
-                            work->config->webhook_concurrency)) {
+                            work->config->webhook_concurrency,
+                            work->config->webhook_threads)) {
         return postpone(work, wait);
     }
     error = make_body(&delivery);

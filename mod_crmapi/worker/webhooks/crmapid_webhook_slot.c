@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_webhook_slot.c: concurrent deliveries to one endpoint */
+/* crmapid_webhook_slot.c: concurrent deliveries to one endpoint, and to all that
+ * are slow */
 #include "crmapid_webhook_slot.h"
 
 #include <pthread.h>
@@ -9,8 +10,12 @@
 
 #include "crm_uuid.h"
 
-/* Endpoints with deliveries in progress: at most one for each thread. */
-#define ENTRIES 64
+/* Endpoints that are remembered. More than there are threads, because a slow one is
+ * known again for the next delivery. */
+#define ENTRIES 1024
+
+/* An endpoint whose deliveries take that long is slow. */
+#define SLOW apr_time_from_sec(2)
 
 #define LEAST_WAIT apr_time_from_msec(200)
 #define MOST_WAIT apr_time_from_sec(300)
@@ -31,6 +36,29 @@ typedef struct entry_t {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static entry_t entries[ENTRIES];
 
+/* Return how long a delivery to the endpoint of ENTRY takes: those before, and the
+ * one that is under way. */
+static apr_interval_time_t pace_of(const entry_t *entry, apr_time_t now)
+{
+    apr_interval_time_t under_way = entry->busy ? now - entry->changed : 0;
+
+    return under_way > entry->pace ? under_way : entry->pace;
+}
+
+static int is_slow(const entry_t *entry, apr_time_t now)
+{
+    return pace_of(entry, now) >= SLOW;
+}
+
+/* Return whether ENTRY, which is unused, should be forgotten rather than OTHER:
+ * one that is not slow, then the oldest. */
+static int is_spare(const entry_t *entry, const entry_t *other)
+{
+    int slow = entry->pace >= SLOW, other_slow = other->pace >= SLOW;
+
+    return slow != other_slow ? other_slow : entry->changed < other->changed;
+}
+
 /* Return the entry of ENDPOINT, a new one if it has none; NULL if all entries
  * are in use. */
 static entry_t *find_entry(const char *endpoint)
@@ -43,7 +71,7 @@ static entry_t *find_entry(const char *endpoint)
         if (!strcmp(entry->endpoint, endpoint)) {
             return entry;
         }
-        if (!entry->busy && (!unused || entry->changed < unused->changed)) {
+        if (!entry->busy && (!unused || is_spare(entry, unused))) {
             unused = entry;
         }
     }
@@ -54,17 +82,29 @@ static entry_t *find_entry(const char *endpoint)
     return unused;
 }
 
-/* Return the wait for a delivery that found no slot of ENTRY, of LIMIT, free.
+/* Return whether one of THREADS may deliver to the endpoint of ENTRY. All that are
+ * slow leave a quarter of the threads, at least one, to the others. */
+static int has_thread(const entry_t *entry, int threads, apr_time_t now)
+{
+    int most = threads - (threads + 3) / 4;
+    int busy = 0;
+
+    if (!is_slow(entry, now)) {
+        return 1;
+    }
+    for (int i = 0; i < ENTRIES; i++) {
+        busy += is_slow(&entries[i], now) ? entries[i].busy : 0;
+    }
+    return busy < (most > 1 ? most : 1);
+}
+
+/* Return the wait for a delivery that found no slot of ENTRY, of LIMIT, free, or no
+ * thread for a slow endpoint.
  * Each gets a later time than the one before, so that the deliveries that wait
  * for a slow endpoint do not all try again at once. */
 static apr_interval_time_t wait_at(entry_t *entry, int limit, apr_time_t now)
 {
-    apr_interval_time_t pace = now - entry->changed;
-
-    if (pace < entry->pace) {
-        pace = entry->pace;
-    }
-    entry->next += pace / limit;
+    entry->next += pace_of(entry, now) / limit;
     if (entry->next < now + LEAST_WAIT) {
         entry->next = now + LEAST_WAIT;
     }
@@ -75,7 +115,7 @@ static apr_interval_time_t wait_at(entry_t *entry, int limit, apr_time_t now)
 }
 
 int crmd_webhook_enter(apr_interval_time_t *wait_p, const char *endpoint,
-                       int limit)
+                       int limit, int threads)
 {
     apr_time_t now = apr_time_now();
     entry_t *entry;
@@ -84,7 +124,7 @@ int crmd_webhook_enter(apr_interval_time_t *wait_p, const char *endpoint,
     *wait_p = LEAST_WAIT;
     pthread_mutex_lock(&lock);
     entry = find_entry(endpoint);
-    if (entry && entry->busy < limit) {
+    if (entry && entry->busy < limit && has_thread(entry, threads, now)) {
         if (!entry->busy) {
             entry->next = 0;    /* no delivery is waiting */
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapid_webhook_slot.h: concurrent deliveries to one endpoint */
+/* crmapid_webhook_slot.h: concurrent deliveries to one endpoint, and to all that
+ * are slow */
 #ifndef CRMAPID_WEBHOOK_SLOT_H
 #define CRMAPID_WEBHOOK_SLOT_H
 
@@ -7,11 +8,12 @@
 
 /* Take one of this process's LIMIT slots for deliveries to ENDPOINT (a UUID).
  * Return 1 if one was free: the caller returns it by crmd_webhook_leave().
- * Return 0 if none was: *WAIT_P = when to try again, from 0.2 s to 5 min,
- * estimated from the endpoint's recent response times and the number of
- * waiting deliveries. For any thread. */
+ * Return 0 if none was, or if the deliveries to slow endpoints have all of the
+ * THREADS that they may have, and this one is slow: *WAIT_P = when to try again,
+ * from 0.2 s to 5 min, estimated from the endpoint's recent response times and the
+ * number of waiting deliveries. For any thread. */
 int crmd_webhook_enter(apr_interval_time_t *wait_p, const char *endpoint,
-                       int limit);
+                       int limit, int threads);
 
 /* Return a slot of ENDPOINT that was held for TOOK. */
 void crmd_webhook_leave(const char *endpoint, apr_interval_time_t took);
