@@ -670,6 +670,10 @@ subtest "the database" => sub {
 subtest "import and export go through the tool" => sub {
     my $one = workspace($db, name => "From");
     my $two = crmapictl_ok($db, "workspace", "create", "--name", "To");
+    # an export has numbers in another notation than they came in
+    crmapictl_ok($db, { stdin => qq({"object":"contact","bot_id":"@{[$one->agent]}",)
+        . qq("custom_fields":{"n":[1e300,-1e20,1e-300,0.1e1]}}\n) }, "import",
+        "--workspace", $one->id);
     my $lines = crmapictl_ok($db, "export", "--workspace", $one->id);
     my $twin = $one->twin->id;
     like($lines, qr/"object":\s*"agent"/, "an export has what is there");

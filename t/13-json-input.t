@@ -776,6 +776,33 @@ subtest "6.5 custom_fields and metadata replace" => sub {
         "6.5 a null inside stays");
 };
 
+subtest "6.3 numbers inside of custom_fields: what is shown can be sent" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my $agent = $w->agent;
+    my $shown = sub { ($_[0]->text =~ /"custom_fields":\{"n":([^}]*)\}/)[0] };
+    for my $n ("1e20", "1e300", "-1e19", "9223372036854775807",
+            "-123456789012345678901234567890", "1e-390", "0.10000000000000000001") {
+        my $r = send_body($w, qq({"bot_id":"$agent","custom_fields":{"n":$n}}));
+        status_is($r, 201, "$n is taken");
+        my ($id, $is) = ($r->data->{id}, $shown->($r));
+        my $path = "/api/v1/contacts/$id";
+        $r = $c->request("PATCH", $path, body => qq({"custom_fields":{"n":$is}}));
+        status_is($r, 200, "and what GET shows");
+        is($shown->($r), $is, "it is the same");
+    }
+    my $upsert = sub {
+        my $r = send_body($w, qq({"bot_id":"$agent","contacts":[{"emails":)
+            . qq(["n\@x.org"],"custom_fields":{"n":$_[0]}}]}),
+            "/api/v1/contacts/upsert");
+        return ($shown->($r), $r->text =~ /"updated_at":"([^"]*)"/);
+    };
+    my ($is, $stamp) = $upsert->("1e1");
+    is(($upsert->($_))[1], $stamp, "6.6 $_ is what it was") for "1e1", "10", "10.0";
+    is(($upsert->($_))[0], $_, "$_ is another number") for "9007199254740993.0",
+        "9007199254740992.0", "0.1", "0.10000000000000000001";
+};
+
 subtest "6.6 updated_at moves only when something changed" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;

@@ -17,6 +17,7 @@
 #include "apr_strings.h"
 
 #include "crm_block.h"
+#include "crm_json_big.h"
 #include "crm_text.h"
 
 /* A hash table that has held more names than this is replaced instead of
@@ -512,10 +513,11 @@ const char *crm_json_tree(json_object **value_p, const char *text,
                           apr_size_t len, apr_pool_t *result_pool)
 {
     json_tokener *tokener = json_tokener_new_ex(CRM_JSON_DEPTH + 1);
-    const char *rule = NULL;
+    const char *rule = NULL, *marked = crm_json_big_mark(&len, text,
+                                                         result_pool);
 
     json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-    *value_p = json_tokener_parse_ex(tokener, text, (int)len);
+    *value_p = json_tokener_parse_ex(tokener, marked, (int)len);
     if (json_tokener_get_error(tokener) == json_tokener_continue) {
         /* json-c needs a NUL to know that a number at the end is complete */
         *value_p = json_tokener_parse_ex(tokener, "", 1);
@@ -524,6 +526,9 @@ const char *crm_json_tree(json_object **value_p, const char *text,
         rule = json_tokener_error_desc(json_tokener_get_error(tokener));
     }
     json_tokener_free(tokener);
+    if (marked != text) {
+        crm_json_big_restore(*value_p);
+    }
     apr_pool_cleanup_register(result_pool, *value_p, put_value,
                               apr_pool_cleanup_null);
     return rule;

@@ -3,7 +3,6 @@
 #include "crm_json_store.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,17 +80,6 @@ static int is_full(const walk_t *walk)
                             || walk->paths >= PATHS_MAX);
 }
 
-static void walk_integer(walk_t *walk, json_object *value,
-                         const place_t *place)
-{
-    int64_t number = json_object_get_int64(value);
-
-    /* json-c clamps larger numbers to these */
-    if (number == INT64_MAX || number == INT64_MIN) {
-        fail(walk, place, "must be a number of at most 18 digits");
-    }
-}
-
 /* jsonb writes 1e300 with 300 zeros: count them. */
 static void walk_double(walk_t *walk, json_object *value,
                         const place_t *place)
@@ -147,9 +135,6 @@ static void walk_value(walk_t *walk, json_object *value, int depth,
                        const place_t *place)
 {
     switch (json_object_get_type(value)) {
-    case json_type_int:
-        walk_integer(walk, value, place);
-        break;
     case json_type_double:
         walk_double(walk, value, place);
         break;

@@ -167,6 +167,37 @@ int crm_number_compare(const char *a, const char *b)
     return minus_a ? -order : order;
 }
 
+apr_size_t crm_number_exact(char *out, const char *text, apr_size_t len)
+{
+    const char *end = text + len, *at = text + (*text == '-');
+    char *digits = out + (*text == '-'), *last = digits, *first = digits;
+    apr_int64_t power = 0;      /* of ten, for the last digit */
+    int behind = 0;
+
+    for (; at < end && *at != 'e' && *at != 'E'; at++) {
+        if (*at == '.') {
+            behind = 1;
+            continue;
+        }
+        power -= behind;
+        if (last > first || *at != '0') {
+            *last++ = *at;
+        }
+    }
+    while (last > first && last[-1] == '0') {
+        last--;
+        power++;
+    }
+    if (last == first) {
+        *out = '0';             /* a zero has no sign */
+        return 1;
+    }
+    *out = *text == '-' ? '-' : *out;
+    power += at < end ? exponent_of(at) : 0;
+    last += apr_snprintf(last, CRM_NUMBER_EXACT, "e%" APR_INT64_T_FMT, power);
+    return (apr_size_t)(last - out);
+}
+
 apr_size_t crm_number_trim(char *out, const char *pg_text)
 {
     apr_size_t len = strlen(pg_text);

@@ -19,6 +19,14 @@ const char *crm_number_parse_integer(apr_int64_t *value_p, const char *text);
  * or a positive number for less, equal, greater. */
 int crm_number_compare(const char *a, const char *b);
 
+/* The bytes that crm_number_exact() adds at most. */
+#define CRM_NUMBER_EXACT 24
+
+/* Write the JSON number at TEXT (LEN bytes, no digit behind it), of any size, to OUT
+ * without a NUL: the same for each notation of a number, and for no other number. OUT
+ * has room for LEN + CRM_NUMBER_EXACT. Return the number of bytes. */
+apr_size_t crm_number_exact(char *out, const char *text, apr_size_t len);
+
 /* Write PG_TEXT, PostgreSQL's text of a numeric, to OUT without trailing zeros
  * and without a NUL. OUT has room for the length of PG_TEXT. Return the number
  * of bytes. */

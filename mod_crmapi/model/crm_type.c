@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_email.h"
+#include "crm_json_equal.h"
 #include "crm_number.h"
 #include "crm_text.h"
 #include "crm_time.h"
@@ -83,18 +84,11 @@ static const char *json_of(const crm_field_t *field, const char *value,
 int crm_type_equal(const crm_field_t *field, const char *a, const char *b,
                    apr_pool_t *scratch_pool)
 {
-    json_object *left, *right;
-    int equal;
-
     if (!a || !b || !strcmp(a, b)) {
         return a == b || (a && b);
     }
-    left = json_tokener_parse(json_of(field, a, scratch_pool));
-    right = json_tokener_parse(json_of(field, b, scratch_pool));
-    equal = json_object_equal(left, right);
-    json_object_put(left);
-    json_object_put(right);
-    return equal;
+    return crm_json_equal(json_of(field, a, scratch_pool),
+                          json_of(field, b, scratch_pool), scratch_pool);
 }
 
 int crm_type_schema(crm_buf_t *buf, const char *type,

@@ -8,6 +8,7 @@
 
 #include "crm_body.h"
 #include "crm_filter.h"
+#include "crm_json_equal.h"
 #include "crm_params.h"
 #include "crm_rest.h"
 #include "crm_type_list.h"
@@ -508,7 +509,7 @@ static void make_update(crm_sql_t *sql, apr_array_header_t *checks,
 /* Remove from BODY, a JSON object, the fields of RESOURCE that are equal in
  * SHOWN. Return whether there were any. */
 static int remove_equal(json_object *body, json_object *shown,
-                        const crm_resource_t *resource)
+                        const crm_resource_t *resource, apr_pool_t *pool)
 {
     int count = 0;
 
@@ -518,7 +519,8 @@ static int remove_equal(json_object *body, json_object *shown,
 
         if (json_object_object_get_ex(body, name, &sent)
             && json_object_object_get_ex(shown, name, &is)
-            && json_object_equal(sent, is)) {
+            && crm_json_equal(json_object_to_json_string(sent),
+                              json_object_to_json_string(is), pool)) {
             json_object_object_del(body, name);
             count++;
         }
@@ -550,7 +552,8 @@ static crm_error_t *read_changed(crm_values_t *values, crm_call_t *call,
     crm_buf_putc(&buf, '\0');
     crm_rows_drop(&rows);
     shown = json_tokener_parse(buf.data);
-    removed = remove_equal(body, shown, rest->endpoint->resource);
+    removed = remove_equal(body, shown, rest->endpoint->resource,
+                           call->pool);
     json_object_put(shown);
     if (removed) {
         crm_body_read(values, &input, rest->endpoint->resource, body,

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* crm_json_equal.c: comparing JSON values exactly. json-c has numbers as doubles and
+ * clamped integers, for which 1e1 is not 10, and 0.1 is 0.10000000000000000001 */
+#include "crm_json_equal.h"
+
+#include <string.h>
+
+#include <json-c/json.h>
+
+#include "crm_buf.h"
+#include "crm_number.h"
+
+/* What a number is in a string that no other string begins with. */
+#define MARK "\\u0000"
+
+/* Return the length of the string with its quotes at TEXT. */
+static apr_size_t string_len(const char *text)
+{
+    apr_size_t len = 1;
+
+    while (text[len] && text[len] != '"') {
+        len += text[len] == '\\' && text[len + 1] ? 2 : 1;
+    }
+    return len + (text[len] == '"');
+}
+
+/* Add the number of LEN bytes at TEXT to BUF, as a string. */
+static void add_number(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    char *out = apr_palloc(buf->pool, len + CRM_NUMBER_EXACT);
+
+    crm_buf_puts(buf, "\"" MARK);
+    crm_buf_add(buf, out, crm_number_exact(out, text, len));
+    crm_buf_putc(buf, '"');
+}
+
+/* Return the JSON text TEXT as a tree, in which numbers are strings. */
+static json_object *tree_of(const char *text, apr_pool_t *pool)
+{
+    crm_buf_t buf;
+    apr_size_t len;
+
+    crm_buf_init(&buf, strlen(text) + 64, pool);
+    for (; *text; text += len) {
+        len = strspn(text, "+-.0123456789eE");
+        if (*text == '"') {
+            len = string_len(text);
+        }
+        else if (strchr("-0123456789", *text)) {
+            add_number(&buf, text, len);
+            continue;
+        }
+        else {
+            len = 1;
+        }
+        crm_buf_add(&buf, text, len);
+    }
+    crm_buf_putc(&buf, '\0');
+    return json_tokener_parse(buf.data);
+}
+
+int crm_json_equal(const char *a, const char *b, apr_pool_t *scratch_pool)
+{
+    json_object *left = tree_of(a, scratch_pool);
+    json_object *right = tree_of(b, scratch_pool);
+    int equal = json_object_equal(left, right);
+
+    json_object_put(left);
+    json_object_put(right);
+    return equal;
+}
