@@ -206,6 +206,21 @@ subtest "objects are matched by id, slug or name" => sub {
         qr{line 1: needs an id, a slug or a name}, "no name");
 };
 
+subtest "agents of one name differ by their slugs" => sub {
+    my @in = ("--create", "--workspace", "names");
+    my @agents = map { { object => "agent", slug => $_, name => "Support" } }
+        "a" .. "c";
+    is(applied(@in, lines(@agents))->{created}, 1 + 3, "three of one name");
+    is(applied(@in, lines(@agents))->{unchanged}, 3, "are three");
+    my $new = { object => "agent", slug => "d", name => "Support" };
+    is(applied(@in, lines($new))->{created}, 1, "another slug is another agent");
+    like(refusal(@in, lines({ object => "agent", name => "Support" })),
+        qr{line 1: /name: several}, "the name alone does not say which one");
+    applied(@in, lines({ object => "agent", name => "Nobody" }));
+    is(applied(@in, lines({ object => "agent", slug => "e", name => "Nobody" }))
+        ->{changed}, 1, "an agent without a slug gets one");
+};
+
 subtest "errors name file, line, pointer and rule" => sub {
     my $bad = file(<<'END');
 {
@@ -286,6 +301,26 @@ subtest "a new workspace is checked like one that is there" => sub {
     is_deeply([@{applied("--create", lines({ object => "workspace",
         slug => "fresh" }))}{qw(created changed unchanged)}], [1, 0, 0],
         "one object counts once");
+};
+
+subtest "numbers are the same in each notation, inside of objects, too" => sub {
+    my @in = ("--create", "--workspace", "numbers");
+    my $with = sub { file(sprintf <<'END', @_) };
+[{"object": "agent", "slug": "n", "name": "N", "knowledge_count": %1$s},
+{"object": "sequence_template", "name": "N", "pacing": {"days_between_steps": %1$s}},
+{"object": "form", "name": "N", "bot_id": "n", "custom_fields": {"x": {"type": "select",
+"options": [%2$s]}}}]
+END
+    apply(@in, $with->("1e1", "1.5E+2"));
+    my $before = state();
+    for (["1e1", "1.5E+2"], ["10", "150"], ["10.0", "150.00"], ["0.1e2", "1500e-1"]) {
+        like(apply(@in, $with->(@$_)), qr/^0 created, 0 changed, .* 3 unchanged$/m,
+            "@$_: nothing changes");
+        is(state(), $before, "no row is written");
+    }
+    like(apply(@in, $with->("10", "150.00000000000000001")),
+        qr/^0 created, 1 changed/m, "no digit is lost");
+    like(show("numbers"), qr/150\.00000000000000001/, "it is there");
 };
 
 subtest "the address of an endpoint is checked when it changes, too" => sub {
@@ -434,12 +469,20 @@ subtest "secrets are made once, or come from files" => sub {
         "again nothing");
     is(state(), $before, "no row");
     write_file($hook, "whsec_" . "A" x 40);
-    like(apply("--workspace", "four", lines(@objects)),
+    like(my $said = apply("--workspace", "four", lines(@objects)),
         qr/^~ webhook_endpoint .*: secret_file$/m, "another secret is taken");
+    like($said, qr/^0 created, 1 changed, 0 deleted, 1 unchanged$/m,
+        "each object counts once");
     is(sql($db, "SELECT count(*) FROM crmapi.webhook_endpoint WHERE old_key ="
         . " decode('" . substr($secret, 6) . "', 'base64') AND old_key_until"
         . " BETWEEN now() + interval '23 h' AND now() + interval '24 h'"), 1,
         "12.2 and the one before signs for a day");
+    write_file($hook, "whsec_" . "B" x 40);
+    $objects[0]{events} = ["contact.created"];
+    like($said = apply("--workspace", "four", lines(@objects)),
+        qr/^~ webhook_endpoint .*: events, secret_file$/m, "with another field");
+    like($said, qr/^0 created, 1 changed, 0 deleted, 1 unchanged$/m,
+        "it is one change");
     write_file($in, "svc_in_" . "b" x 30);
     like(refusal("--workspace", "four", lines(@objects)),
         qr{/token_file: is another}, "another token is refused");

@@ -169,7 +169,8 @@ static const crm_field_t workspace_fields[] = {
     {.name = "write_limit", .type = &crm_type_integer,
      .max = CTL_LIMIT_MAX, .flags = CRM_F_NULLABLE,
      .doc = "other requests per minute; null: the virtual host's"},
-    {.name = "events", .type = &crm_type_boolean, .flags = CRM_F_DERIVED,
+    {.name = "events", .type = &crm_type_boolean,
+     .flags = CRM_F_REQUIRED | CRM_F_DERIVED,
      .initial = "f",
      .sql = "EXISTS (SELECT FROM crmapi.event_feed f WHERE f.workspace_id ="
             " $1::uuid AND f.log)",

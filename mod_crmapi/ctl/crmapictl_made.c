@@ -109,6 +109,23 @@ static crm_error_t *insert_endpoint(ctl_apply_t *apply, const ctl_kind_t *kind,
     return NULL;
 }
 
+/* Note that the secret of WORK's row changes: with its fields, if these do. */
+static void note_secret(ctl_apply_t *apply, const ctl_kind_t *kind,
+                        const ctl_work_t *work)
+{
+    int count = apply->changes->nelts;
+    ctl_change_t *last = count ? &APR_ARRAY_IDX(apply->changes, count - 1,
+                                                ctl_change_t) : NULL;
+
+    if (last && last->row == work->row) {
+        last->fields = apr_pstrcat(apply->ctl->pool, last->fields, ", ",
+                                   kind->secret, NULL);
+        return;
+    }
+    apply->same--;
+    ctl_apply_note(apply, '~', kind, work->row)->fields = kind->secret;
+}
+
 /* Give the endpoint of WORK the secret SECRET, unless it has it. */
 static crm_error_t *update_endpoint(ctl_apply_t *apply, const ctl_kind_t *kind,
                                     const ctl_work_t *work, const char *secret)
@@ -126,7 +143,7 @@ static crm_error_t *update_endpoint(ctl_apply_t *apply, const ctl_kind_t *kind,
                       3, values);
     CRM_ERR(explain(apply, kind, work, secret, error));
     if (PQntuples(result)) {
-        ctl_apply_note(apply, '~', kind, work->row)->fields = kind->secret;
+        note_secret(apply, kind, work);
     }
     return NULL;
 }

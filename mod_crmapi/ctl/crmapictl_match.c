@@ -69,10 +69,21 @@ ctl_row_t *ctl_match_row(const ctl_apply_t *apply, const ctl_kind_t *kind,
     return NULL;
 }
 
+/* Return whether OWN, an object of KIND that looks for its row by the field NAME, cannot
+ * mean ROW: another object with an id of its own has it, or it has another slug. */
+static int is_other(const ctl_kind_t *kind, const char *name,
+                    const ctl_row_t *row, const ctl_item_t *own)
+{
+    return (row->item && ctl_match_text(row->item, "id")
+            && ctl_match_text(own, "id"))
+           || (kind->handle && strcmp(name, kind->handle)
+               && ctl_match_text(own, kind->handle)
+               && ctl_row_value(row, kind, kind->handle));
+}
+
 /* Find the rows of KIND whose field NAME is TEXT, and below SCOPE, an id, if it is
- * not NULL. *ROW_P is the last one. Return their number. OWN, the object that looks,
- * does not mean a row that another object with an id of its own has; NULL: it
- * may. */
+ * not NULL. *ROW_P is the last one. Return their number. OWN is the object that looks
+ * for its row; NULL: one that refers to it. */
 static int find_text(ctl_row_t **row_p, const ctl_apply_t *apply,
                      const ctl_kind_t *kind, const char *name,
                      const char *text, const char *scope,
@@ -83,11 +94,10 @@ static int find_text(ctl_row_t **row_p, const ctl_apply_t *apply,
 
     for (int i = 0; i < rows->nelts; i++) {
         ctl_row_t *row = APR_ARRAY_IDX(rows, i, ctl_row_t *);
-        int other = own && row->item && ctl_match_text(row->item, "id")
-                    && ctl_match_text(own, "id");
 
-        if (!other && is_same(kind, name, ctl_row_value(row, kind, name), text,
-                              apply->ctl->pool)
+        if (!(own && is_other(kind, name, row, own))
+            && is_same(kind, name, ctl_row_value(row, kind, name), text,
+                       apply->ctl->pool)
             && (!scope || !strcmp(ctl_row_value(row, kind, kind->scope),
                                   scope))) {
             *row_p = row;
@@ -165,9 +175,6 @@ static crm_error_t *find_named(ctl_row_t **row_p, ctl_apply_t *apply,
     if (found > 1) {
         return ctl_item_refuse(apply->ctl, item, kind->name,
                                "several have this name: give the id");
-    }
-    if (*row_p && handle && ctl_row_value(*row_p, kind, kind->handle)) {
-        *row_p = NULL;          /* it has another slug */
     }
     return NULL;
 }
