@@ -52,7 +52,6 @@ crm_ranged_t crm_range_read(crm_range_t *range, const char *header,
             return CRM_RANGED_NOT;
         }
         range->first = range->last < size ? size - range->last : 0;
-        range->first = range->last ? range->first : size;
     }
     if (range->first >= size) {
         return CRM_RANGED_NEVER;
