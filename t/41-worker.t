@@ -278,6 +278,10 @@ subtest "-D, pid_file, log_file, HUP" => sub {
     my ($pid) = read_file($pid_file) =~ /^(\d+)$/;
     ok($pid && kill(0, $pid), "the process of pid_file is there") or return;
     like(read_file($log), qr/CRM3001/, "and has said so");
+    ($code, $out, $err) = $worker->run("-D");
+    isnt($code, 0, "a second one does not start");
+    like($err, qr/pid_file: \Q$pid_file\E: another process has it/, "and says why");
+    is(read_file($pid_file), "$pid\n", "pid_file is the first one's");
     my $file = sub { readlink("/proc/$pid/fd/$_[0]") // "" };
     is_deeply([map { $file->($_) } 0 .. 2], [("/dev/null") x 3],
         "it keeps nothing of who started it open");

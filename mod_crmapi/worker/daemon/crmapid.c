@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "apr_getopt.h"
 #include "apr_strings.h"
 
+#include "crm_file.h"
 #include "crm_resources.h"
 #include "crm_shape.h"
 #include "crm_process.h"
@@ -206,19 +208,24 @@ static int wait_signal(const sigset_t *set, int seconds)
     return sig > 0 ? sig : 0;
 }
 
+/* Write the process id to the file of CONFIG, if it names one. The file stays open
+ * and locked: a second process would take it away from the first one. */
 static crm_error_t *write_pid(const crmd_config_t *config, apr_pool_t *pool)
 {
-    FILE *file = *config->pid_file ? fopen(config->pid_file, "w") : NULL;
-    int good = file && fprintf(file, "%d\n", (int)getpid()) > 0;
+    const char *text = apr_psprintf(pool, "%d\n", (int)getpid());
+    int fd;
 
-    if (file && fclose(file)) {
-        good = 0;
+    if (!*config->pid_file) {
+        return NULL;
     }
-    if (*config->pid_file && !good) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "pid_file: %s: %s",
-                                 config->pid_file, strerror(errno));
+    fd = open(config->pid_file, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !ftruncate(fd, 0)
+        && crm_file_write(fd, text, strlen(text))) {
+        return NULL;
     }
-    return NULL;
+    return crm_error_createf(CRM_E_BAD_REQUEST, pool, "pid_file: %s: %s",
+                             config->pid_file, errno == EWOULDBLOCK
+                             ? "another process has it" : strerror(errno));
 }
 
 /* Read and check the configuration of CALL into *CONFIG_P, in POOL. */
