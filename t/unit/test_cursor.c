@@ -120,6 +120,30 @@ START_TEST(each_bit_counts_and_the_list)
 }
 END_TEST
 
+/* Of any order, and of any list. */
+START_TEST(the_form_of_a_cursor)
+{
+    crm_cursor_t all = {{"2026-11-21 01:59:27.5+00", "0", "1",
+                         "2026-11-21 01:59:28+00"}, ID, 1};
+    const char *texts[] = {
+        write_time(times[0].pg), write_time(NULL),
+        crm_cursor_write(&all, &by_position, LIST, crm_check_pool())
+    };
+
+    for (int i = 0; i < COUNT(texts); i++) {
+        char *text = apr_pstrdup(crm_check_pool(), texts[i]);
+
+        ck_assert(crm_cursor_has_form(text));
+        ck_assert(!crm_cursor_has_form(apr_pstrcat(crm_check_pool(), text, "A",
+                                                   NULL)));
+        ck_assert(!crm_cursor_has_form(text + 1));
+        text[i] = '.';
+        ck_assert(!crm_cursor_has_form(text));
+    }
+    ck_assert(!crm_cursor_has_form(""));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cursor");
@@ -131,6 +155,7 @@ int main(void)
     tcase_add_test(cursor, a_null_only_where_nulls_are_last);
     tcase_add_test(cursor, an_unknown_format_has_no_cursor);
     tcase_add_test(cursor, each_bit_counts_and_the_list);
+    tcase_add_test(cursor, the_form_of_a_cursor);
     suite_add_tcase(suite, cursor);
     return crm_check_main(suite);
 }
