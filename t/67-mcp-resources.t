@@ -126,6 +126,19 @@ subtest "21.3 contacts_timeline" => sub {
         "what was talked about");
     is_deeply([map { scalar @{given("contacts_timeline", { id => $ada->{id},
         rows => $_ })->{activities}} } 1, 12], [1, 12], "as many as asked");
+    my ($old, $new) = map { uuid() } 1, 2;
+    my ($bob) = $w->import_objects([{ object => "contact", bot_id => $w->agent,
+        emails => ["bob\@example.com"] }]);
+    $w->import_objects([map { my ($talk, $began, $said) = @$_;
+        ({ object => "conversation", id => $talk, bot_id => $w->agent,
+            contact_id => $bob, type => "email", created_at => $began,
+            last_message_at => $said },
+        { object => "message", conversation_id => $talk, role => "user",
+            content => "m", created_at => $said }) }
+        [$old, "2026-11-01T10:00:00Z", "2026-11-20T10:00:00Z"],
+        [$new, "2026-11-10T10:00:00Z", "2026-11-10T10:00:00Z"]]);
+    is_deeply([map { $_->{id} } @{given("contacts_timeline", { id => $bob })
+        ->{conversations}}], [$old, $new], "where something was said last is first");
     my $left = sub { $_[0]->header("X-RateLimit-Remaining") };
     my $before = $left->($mcp->call("prompts/list"));
     my ($said, $r) = $mcp->tool("contacts_timeline", { id => $ada->{id} });

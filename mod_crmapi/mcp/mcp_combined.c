@@ -57,7 +57,8 @@ static const part_t conversation_parts[] = {
 
 static const part_t timeline_parts[] = {
     {"contact", "getContact", NULL, NULL, 0},
-    {"conversations", "listContactConversations", "\"order\":\"desc\"",
+    {"conversations", "listContactConversations",
+     "\"sort\":\"last_message_at\",\"order\":\"desc\"",
      "[\"type\",\"active\",\"human_takeover\",\"last_message\","
      "\"last_message_at\",\"created_at\"]", 0},
     {"activities", "listContactActivities", "\"order\":\"desc\"",
