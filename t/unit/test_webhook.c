@@ -280,21 +280,22 @@ END_TEST
 /* How a slow endpoint is remembered: longer than fast ones. */
 START_TEST(test_slow_is_remembered)
 {
+    static const char slow[] = "5d0c0000-0000-4000-8000-000000000000";
     apr_interval_time_t wait;
     char id[64];
 
-    ck_assert(enter(SLOW, 1));
-    crmd_webhook_leave(SLOW, 100 * SECOND);
+    ck_assert(enter(slow, 1));
+    crmd_webhook_leave(slow, 100 * SECOND);
     for (int i = 0; i < 3000; i++) {
         snprintf(id, sizeof(id), "%08d-0000-4000-8000-000000000000", i);
         ck_assert(enter(id, 1));
         leave(id);
     }
-    ck_assert(enter(SLOW, 1));
-    ck_assert(!enter(SLOW, 1));
-    ck_assert(!crmd_webhook_enter(&wait, SLOW, 1, THREADS));
+    ck_assert(enter(slow, 1));
+    ck_assert(!enter(slow, 1));
+    ck_assert(!crmd_webhook_enter(&wait, slow, 1, THREADS));
     ck_assert_int_ge(wait, 60 * SECOND);
-    leave(SLOW);
+    leave(slow);
 }
 END_TEST
 
