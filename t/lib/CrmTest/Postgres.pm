@@ -173,6 +173,8 @@ sub get {
     my $dir = $ENV{CRM_TEST_PG};
 
     my ($port) = $dir ? map { /PGSQL\.(\d+)$/ } glob "$dir/.s.PGSQL.*" : ();
+    # a child that outlives its run must not start one that nobody ends
+    die "CrmTest: the server in $dir has gone\n" if $dir && !$port;
     my $self = $port ? bless({ dir => $dir,
             port => $port == 5432 ? undef : $port }, $class)
         : ($own ||= $class->start($ENV{CRM_TEST_RECORDS} ? counting() : (),
