@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
+#include "crm_json_slice.h"
 
 /* The first integer that json-c does not tell from the next ones. */
 static const char first[] = "9223372036854775807";
@@ -43,17 +44,6 @@ static int may_have(const char *text, apr_size_t len)
     return 0;
 }
 
-/* Return the length of the string with its quotes at TEXT, before END. */
-static apr_size_t string_len(const char *text, const char *end)
-{
-    const char *at = text + 1;
-
-    while (at < end && *at != '"') {
-        at += *at == '\\' && at + 1 < end ? 2 : 1;
-    }
-    return (apr_size_t)(at - text) + (at < end);
-}
-
 /* Return the length of the number or of anything else at TEXT, before END. *IS_BIG_P:
  * it is an integer that json-c would clamp. */
 static apr_size_t token_len(int *is_big_p, const char *text, const char *end)
@@ -61,7 +51,8 @@ static apr_size_t token_len(int *is_big_p, const char *text, const char *end)
     apr_size_t digits = digits_at(text, end), len = digits;
 
     if (!digits) {
-        return *text == '"' ? string_len(text, end) : 1;
+        return *text == '"' ? (apr_size_t)(crm_json_string_end(text, end) - text)
+                            : 1;
     }
     while (text + len < end && strchr("0123456789+-.eE", text[len])) {
         len++;

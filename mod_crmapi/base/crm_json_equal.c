@@ -8,21 +8,11 @@
 #include <json-c/json.h>
 
 #include "crm_buf.h"
+#include "crm_json_slice.h"
 #include "crm_number.h"
 
 /* What a number is in a string that no other string begins with. */
 #define MARK "\\u0000"
-
-/* Return the length of the string with its quotes at TEXT. */
-static apr_size_t string_len(const char *text)
-{
-    apr_size_t len = 1;
-
-    while (text[len] && text[len] != '"') {
-        len += text[len] == '\\' && text[len + 1] ? 2 : 1;
-    }
-    return len + (text[len] == '"');
-}
 
 /* Add the number of LEN bytes at TEXT to BUF, as a string. */
 static void add_number(crm_buf_t *buf, const char *text, apr_size_t len)
@@ -37,14 +27,15 @@ static void add_number(crm_buf_t *buf, const char *text, apr_size_t len)
 /* Return the JSON text TEXT as a tree, in which numbers are strings. */
 static json_object *tree_of(const char *text, apr_pool_t *pool)
 {
+    const char *end = text + strlen(text);
     crm_buf_t buf;
     apr_size_t len;
 
-    crm_buf_init(&buf, strlen(text) + 64, pool);
+    crm_buf_init(&buf, (apr_size_t)(end - text) + 64, pool);
     for (; *text; text += len) {
         len = strspn(text, "+-.0123456789eE");
         if (*text == '"') {
-            len = string_len(text);
+            len = (apr_size_t)(crm_json_string_end(text, end) - text);
         }
         else if (strchr("-0123456789", *text)) {
             add_number(&buf, text, len);

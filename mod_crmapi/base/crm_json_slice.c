@@ -45,8 +45,7 @@ static inline const char *find_end(const char *at, const char *end, int what)
     return at;
 }
 
-/* Return the end of the string whose opening quote is at AT. */
-static const char *end_of_string(const char *at, const char *end)
+const char *crm_json_string_end(const char *at, const char *end)
 {
     for (at = crm_block_plain_end(at + 1, end); at < end && *at == '\\';
          at = crm_block_plain_end(at + 2, end)) {
@@ -62,7 +61,7 @@ static const char *end_of_nested(const char *at, const char *end)
     for (at++; depth && at < end; ) {
         at = find_end(at, end, NESTED);
         if (at < end && *at == '"') {
-            at = end_of_string(at, end);
+            at = crm_json_string_end(at, end);
         }
         else if (at < end) {
             depth += *at == '{' || *at == '[' ? 1 : -1;
@@ -78,7 +77,7 @@ static crm_slice_t take(crm_json_walk_t *walk)
     crm_slice_t value = {walk->at, 0};
     char c = walk->at < walk->end ? *walk->at : '\0';
 
-    walk->at = c == '"' ? end_of_string(walk->at, walk->end)
+    walk->at = c == '"' ? crm_json_string_end(walk->at, walk->end)
                : c == '{' || c == '[' ? end_of_nested(walk->at, walk->end)
                : find_end(walk->at, walk->end, WORD);
     value.len = (apr_size_t)(walk->at - value.text);

@@ -21,6 +21,9 @@ typedef struct crm_json_walk_t {
 /* The functions below take texts that crm_json_check() has accepted, or parts of
  * them that these functions have returned. */
 
+/* Return the end of the string whose opening quote is at AT, before END. */
+const char *crm_json_string_end(const char *at, const char *end);
+
 /* Return the value that the LEN bytes at TEXT are, without white space around
  * it. */
 crm_slice_t crm_json_slice(const char *text, apr_size_t len);

@@ -204,7 +204,8 @@ static const char *add_origin(cmd_parms *cmd, void *dir, const char *value)
     if (!is_origin(value)) {
         return apr_psprintf(cmd->pool, "%s must be a scheme and a host, such"
                             " as https://app.example.com, without a path and"
-                            " without the scheme's own port, not \"%s\"", cmd->cmd->name, value);
+                            " without the scheme's own port, not \"%s\"",
+                            cmd->cmd->name, value);
     }
     if (!*list) {
         *list = apr_array_make(cmd->pool, 4, sizeof(const char *));

@@ -94,9 +94,9 @@ static void tell_wait(const run_t *run)
     }
 }
 
-/* Take the advisory lock, and keep the session that has it. Do not wait for it in the server: such a statement
- * has a snapshot, and a CREATE INDEX CONCURRENTLY of the other run would wait
- * for the end of it. */
+/* Take the advisory lock, and keep the session that has it. Do not wait for the
+ * lock in the server: such a statement has a snapshot, and a CREATE INDEX
+ * CONCURRENTLY of the other run would wait for the end of it. */
 static crm_error_t *take_lock(run_t *run)
 {
     static const crm_stmt_t try_lock = {
