@@ -467,7 +467,8 @@ subtest "the script" => sub {
     like($r->body, qr/attachShadow/, "it is there");
     my $etag = $r->header("ETag");
     like($etag, qr/^"[0-9a-f]{32}"$/, "ETag");
-    for my $known ($etag, "\"x\", W/$etag", "*") {
+    my $compressed = $etag =~ s/"$/-gzip"/r;    # mod_deflate's
+    for my $known ($etag, "\"x\", W/$etag", $compressed, "*") {
         my $same = $c->get("$CHAT/widget.js",
             headers => { "If-None-Match" => $known });
         is($same->status, 304, "$known: not modified");

@@ -190,7 +190,7 @@ static void keep(crm_batch_t *batch, PGresult *result)
 static int is_undone(const crm_error_t *error, const crm_conn_t *conn)
 {
     return error && error->sqlstate
-           && (!conn->broken || !strcmp(error->sqlstate, "25006"));
+           && (!conn->broken || conn->read_only);
 }
 
 crm_error_t *crm_batch_send(crm_batch_t *batch, const crm_batch_call_t *call,

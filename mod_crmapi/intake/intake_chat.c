@@ -9,6 +9,7 @@
 
 #include "chat_script.h"
 #include "crm_envelope.h"
+#include "crm_etag.h"
 #include "crm_intake_site.h"
 #include "crm_type.h"
 #include "crm_type_list.h"
@@ -43,12 +44,15 @@ static const char agent_sql[] =
 
 /* ---- the script ---------------------------------------------------------- */
 
-/* Return whether HEADER, an If-None-Match, matches the script (RFC 9110,
- * 13.1.2: weak comparison). */
-static int is_known(const char *header)
+/* Return whether the If-None-Match of CALL's request matches the script (RFC 9110,
+ * 13.1.2). One that cannot be read is ignored. */
+static int is_known(const crm_call_t *call)
 {
-    return header && (!strcmp(header, "*")
-                      || strstr(header, crm_chat_script_etag));
+    const char *header = crm_request_header(call->request, "If-None-Match");
+    crm_etags_t known;
+
+    return header && !crm_etags_read(&known, header, call->pool)
+           && crm_etags_have(&known, crm_chat_script_etag, 1);
 }
 
 static crm_error_t *serve_script(crm_call_t *call)
@@ -62,7 +66,7 @@ static crm_error_t *serve_script(crm_call_t *call)
     apr_table_setn(response->headers, "Cross-Origin-Resource-Policy",
                    "cross-origin");
     apr_table_setn(response->headers, "Access-Control-Allow-Origin", "*");
-    if (is_known(crm_request_header(call->request, "If-None-Match"))) {
+    if (is_known(call)) {
         response->status = 304;
         return NULL;
     }
