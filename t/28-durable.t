@@ -40,4 +40,25 @@ ok($writers->wait_for_more(1), "they write after the last crash");
 $writers->stop;
 $writers->check;
 $httpd->stop;
+
+subtest "an unconfirmed commit is no success, whatever messages a role gets" => sub {
+    my $httpd = httpd(database => $database, dbd => "DBDMin 0\n",
+        conf => "CrmApiDatabaseTimeout 1s\n");
+    my $create = sub { $httpd->client(key => $w->key)->post("/api/v1/contacts",
+        { bot_id => $w->agent }) };
+    my $standby = sub {
+        my ($name) = @_;
+        sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = '$name'");
+        sql("postgres", "SELECT pg_reload_conf()");
+        wait_for(sub { sql("postgres", "SELECT true WHERE current_setting("
+            . "'synchronous_standby_names') = '$name'") });
+    };
+    sql("postgres", "ALTER DATABASE $database SET client_min_messages = error");
+    $standby->("nobody");
+    $httpd->expect_log(qr/CRM2007: /);
+    error_is($create->(), 503, "service_unavailable", "no standby has it");
+    $standby->("");
+    status_is($create->(), 201, "without a standby it is a success");
+    $httpd->stop;
+};
 done_testing;

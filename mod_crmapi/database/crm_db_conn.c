@@ -52,6 +52,8 @@ static const struct {
     /* Otherwise NULL in an array in text format, as crm_sql_array() writes it,
      * is the text "NULL". */
     {"array_nulls", "on", 0},
+    /* take_notice() needs a warning, which a role may not want to have. */
+    {"client_min_messages", "warning", 0},
     /* Each statement sees what was committed before it: the page of GET /events
      * what event_end() has found committed, a statement behind a lock what its
      * holder did. */
@@ -63,6 +65,8 @@ static const struct {
      * search reads completely. With the default, 4 MB, that takes ten times as
      * long as the rest of a search. Single writes cost the same with 256 kB. */
     {"gin_pending_list_limit", "256", 0},
+    /* Otherwise a search finds a random part of the rows. */
+    {"gin_fuzzy_search_limit", "0", 0},
     /* One plan suits all values, so statements are planned once. No plan scans
      * a whole table because a workspace is large, or a whole workspace because
      * the statistics are older than its rows. */
