@@ -404,6 +404,9 @@ subtest "5.5 what is wrong with the server: 503 or 500, logged once" => sub {
     my $r = $c->get("/api/v1/companies");
     envelope_is($r, 503, "service_unavailable", "a column is missing");
     $logged->($r, qr/website/, "a read");
+    status_is($c->get("/api/v1/companies"), 503, "again") for 1 .. 3;
+    my @now = $broken->log_lines(qr/\[crmapi:(?:error|warn|crit)\]/);
+    is(scalar @now, $lines, "what lasts is logged once a minute");
     $r = $c->post("/api/v1/companies", { bot_id => $w->agent, name => "x" });
     envelope_is($r, 503, "service_unavailable", "a column is missing");
     $logged->($r, qr/website/, "a write");

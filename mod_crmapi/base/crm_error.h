@@ -37,6 +37,13 @@ typedef struct crm_detail_t {
     const char *message;        /* "must be ..." */
 } crm_detail_t;
 
+/* What LOG of an error tells of the database, if many requests get the same: that it
+ * is away, or that it refuses what they ask for until somebody changes something:
+ * rights, the schema, a full disk. */
+typedef enum crm_outage_t {
+    CRM_OUTAGE_NONE, CRM_OUTAGE_AWAY, CRM_OUTAGE_REFUSAL
+} crm_outage_t;
+
 /* An error; NULL means success. MESSAGE and DETAILS are sent to clients: they
  * never mention SQL, constraints, paths or hosts. LOG is for the server's log
  * and may, but contains no secrets. */
@@ -47,8 +54,7 @@ typedef struct crm_error_t {
     apr_array_header_t *details; /* of crm_detail_t, or NULL */
     int retry_after;            /* seconds; 0: none */
     const char *sqlstate;       /* five characters, or NULL */
-    int outage;                 /* the database cannot be reached: LOG is the
-                                   same for all requests */
+    crm_outage_t outage;
 } crm_error_t;
 
 /* The properties of a crm_code_t. */

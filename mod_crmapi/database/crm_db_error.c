@@ -87,11 +87,23 @@ static crm_code_t code_of(const char *state)
     return CRM_E_INTERNAL;
 }
 
-/* Return whether STATE is that of a server that is going, coming or away: no
- * SQLSTATE, or 57P01 to 57P04. */
-static int is_outage(const char *state)
+/* Return what STATE tells of the database. No SQLSTATE, or 57P01 to 57P04: the server
+ * is going, coming or away. */
+static crm_outage_t outage_of(const char *state)
 {
-    return !state || (!strncmp(state, "57P0", 4) && state[4] <= '4');
+    static const char *const refusals[] = {
+        "25006", "28", "3D", "3F", "42", "53"
+    };
+
+    if (!state || (!strncmp(state, "57P0", 4) && state[4] <= '4')) {
+        return CRM_OUTAGE_AWAY;
+    }
+    for (size_t i = 0; i < CRM_NELTS(refusals); i++) {
+        if (!strncmp(state, refusals[i], strlen(refusals[i]))) {
+            return CRM_OUTAGE_REFUSAL;
+        }
+    }
+    return CRM_OUTAGE_NONE;
 }
 
 const char *crm_db_line(const char *text, apr_pool_t *result_pool)
@@ -135,7 +147,7 @@ crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
                            "CRM2001: database: %s%s%s", state ? state : "",
                            state ? " " : "", message);
     error->sqlstate = state ? apr_pstrdup(result_pool, state) : NULL;
-    error->outage = is_outage(state);
+    error->outage = outage_of(state);
     if (crm_error_is(error, "CRM03")) {
         error->message = "The workspace receives nothing at present";
         error->log = NULL;

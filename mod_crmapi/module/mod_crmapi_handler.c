@@ -71,17 +71,19 @@ void crmapi_set_headers(crmapi_request_t *request, apr_off_t len)
 static void write_line(const crmapi_request_t *request)
 {
     const crm_response_t *response = &request->response;
+    const crmapi_pool_t *pool = request->config->pool;
     request_rec *r = request->r;
     const char *text = apr_psprintf(r->pool, "%s [%s, request %s]",
                                     response->log, response->route
                                     ? response->route : "no route",
                                     request->id);
 
-    if (response->outage && request->config->pool) {
-        crmapi_pool_report(request->config->pool, CRMAPI_POOL_UNREACHABLE,
+    if (response->outage == CRM_OUTAGE_AWAY && pool) {
+        crmapi_pool_report(pool, CRMAPI_POOL_UNREACHABLE,
                            (int)response->level, r->server, text);
     }
-    else {
+    else if (response->outage != CRM_OUTAGE_REFUSAL || !pool
+             || crmapi_pool_refusal_is_news(pool, response->log)) {
         ap_log_rerror(APLOG_MARK, (int)response->level, 0, r, "%s", text);
     }
 }

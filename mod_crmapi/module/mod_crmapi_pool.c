@@ -15,6 +15,7 @@
 #include <libpq-fe.h>
 
 #include "crm_array.h"
+#include "crm_hash.h"
 #include "crm_hosts.h"
 
 #include "mod_crmapi_config.h"
@@ -176,6 +177,7 @@ const char *crmapi_pools_share(const crm_keys_t *keys, apr_pool_t *pconf,
 
         pool->state_news = &shared[i].state_news;
         pool->busy_news = &shared[i].busy_news;
+        pool->refusal_news = shared[i].refusal_news;
         pool->health = &shared[i].health;
         pool->keys = *keys;
         pool->keys.state = &shared[i].roll;
@@ -199,6 +201,15 @@ void crmapi_pool_report(const crmapi_pool_t *pool, apr_uint32_t state,
         }
         ap_log_error(APLOG_MARK, level, 0, s, "%s%s", text, pool->name);
     }
+}
+
+int crmapi_pool_refusal_is_news(const crmapi_pool_t *pool, const char *line)
+{
+    apr_uint32_t hash = (apr_uint32_t)crm_hash(CRM_HASH_START, line,
+                                               strlen(line));
+
+    return crmapi_news(&pool->refusal_news[hash % CRMAPI_POOL_REFUSALS], hash,
+                       CRMAPI_POOL_LOG_AGAIN);
 }
 
 int crmapi_pool_is_news(const crmapi_pool_t *pool, apr_uint32_t state)

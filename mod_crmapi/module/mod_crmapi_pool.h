@@ -31,10 +31,14 @@ typedef struct crmapi_health_t {
     apr_int64_t checking;       /* when the running check began; 0: none runs */
 } crmapi_health_t;
 
+/* How many refusals of a database are told apart. */
+#define CRMAPI_POOL_REFUSALS 16
+
 /* What all processes know of a pool's database. */
 typedef struct crmapi_pool_shared_t {
     crmapi_news_t state_news;
     crmapi_news_t busy_news;
+    crmapi_news_t refusal_news[CRMAPI_POOL_REFUSALS];
     crmapi_health_t health;
     crm_roll_state_t roll;
 } crmapi_pool_shared_t;
@@ -46,6 +50,7 @@ typedef struct crmapi_pool_shared_t {
 typedef struct crmapi_pool_t {
     crmapi_news_t *state_news;  /* the state that was logged last */
     crmapi_news_t *busy_news;   /* last log message on failed waits */
+    crmapi_news_t *refusal_news; /* refusals that were logged, by their hash */
     crmapi_health_t *health;
     crm_keys_t keys;            /* for its service */
     const crmapi_dbd_t *settings;
@@ -99,6 +104,10 @@ int crmapi_pool_limit(crmapi_pool_t *pool, int max);
  * STATE was logged recently. */
 void crmapi_pool_report(const crmapi_pool_t *pool, apr_uint32_t state,
                         int level, const server_rec *s, const char *text);
+
+/* Return whether to log LINE, which tells what POOL's database refuses, now: the same
+ * line is logged at most once a minute. */
+int crmapi_pool_refusal_is_news(const crmapi_pool_t *pool, const char *line);
 
 /* Return whether crmapi_pool_report() would log STATE for POOL now. */
 int crmapi_pool_is_news(const crmapi_pool_t *pool, apr_uint32_t state);

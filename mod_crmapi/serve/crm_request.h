@@ -146,7 +146,7 @@ typedef struct crm_response_t {
     const char *log;            /* a line for error_log without secrets, or
                                    NULL */
     crm_level_t level;          /* of LOG */
-    int outage;                 /* LOG is an outage of the database */
+    crm_outage_t outage;        /* which one LOG tells of */
     const char *workspace_id;   /* for the access log; NULL if unknown */
     const char *key_id;
     const char *route;          /* its name, "GET /contacts/{id}"; NULL: none
