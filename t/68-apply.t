@@ -8,6 +8,7 @@ use lib "$FindBin::RealBin/lib";
 use Time::HiRes qw(time);
 use CrmTest;
 use CrmTest::Samples;
+use CrmTest::Session;
 use File::Temp qw(tempdir);
 use utf8;
 
@@ -596,9 +597,24 @@ subtest "prune: all that an object owns is refused, or moves" => sub {
             AND column_name = 'updated_at'");
         my $at = sub { sql($db, "SELECT " . ($times ? "updated_at" : "1")
             . " FROM $row") };
-        apply("--workspace", $id, lines({ object => $kind, id => $one,
-            name => "One", map { $_ => $of{$_} } @{$scope{$kind} // []} }));
-        sql($db, "UPDATE " . $row =~ s/ WHERE/ SET $column = '$one' WHERE/r);
+        my $make = sub { apply("--workspace", $id, lines({ object => $kind,
+            id => $one, name => "One",
+            map { $_ => $of{$_} } @{$scope{$kind} // []} })) };
+        $make->();
+        my $give = "UPDATE " . $row =~ s/ WHERE/ SET $column = '$one' WHERE/r;
+        # what apply ARGS says that began before the row was given
+        my $beside = sub {
+            my @command = (@prune, @_, lines(@kept));
+            my $let_go = holding($db, $give);
+            my $child = CrmTest::Child->start(sub {
+                return crmapictl($db, "apply", @command) });
+            wait_blocked($db, 1);
+            $let_go->("COMMIT");
+            return $child->result;
+        };
+        like(($beside->())[2], qr/the $kind $one still owns/,
+            "$table.$column: given at the same time, refused");
+        sql($db, $give);
         my $before = $at->();
         like(refusal(@prune, lines(@kept)), qr/the $kind $one still owns/,
             "$table.$column: refused");
@@ -606,6 +622,10 @@ subtest "prune: all that an object owns is refused, or moves" => sub {
         is(sql($db, "SELECT $column FROM $row"), $kept{$kind}, "and moved");
         $times ? isnt($at->(), $before, "with its updated_at")
             : is($at->(), $before, "it has no updated_at");
+        $make->();
+        is(($beside->("--move-to", $kept{$kind}))[0], 0,
+            "given at the same time");
+        is(sql($db, "SELECT $column FROM $row"), $kept{$kind}, "and moved");
     }
 };
 

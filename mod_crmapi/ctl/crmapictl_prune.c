@@ -165,18 +165,45 @@ static crm_error_t *move_owned(ctl_apply_t *apply, int o,
     return ctl_apply_run(&result, apply, &sql);
 }
 
-/* Delete ROW of KIND. */
+/* Let the row TARGET own all that ROW of KIND owns; NULL: refuse if there is
+ * something. */
+static crm_error_t *move_all(ctl_apply_t *apply, const ctl_kind_t *kind,
+                             const ctl_row_t *row, const char *target)
+{
+    for (int o = 0; owned[o].kind; o++) {
+        if (!strcmp(owned[o].kind, kind->resource->name)) {
+            CRM_ERR(move_owned(apply, o, row, target));
+        }
+    }
+    return NULL;
+}
+
+/* Lock ROW of KIND: wait for those who are giving it something, and let nobody else
+ * do so. */
+static crm_error_t *lock_row(ctl_apply_t *apply, const ctl_kind_t *kind,
+                             const ctl_row_t *row)
+{
+    PGresult *result;
+    crm_sql_t sql;
+
+    crm_sql_init(&sql, apply->ctl->pool);
+    crm_sql_adds(&sql, "SELECT FROM crmapi.", kind->table, " t", NULL);
+    add_where(&sql, apply, "id", row->id);
+    crm_sql_add(&sql, " FOR UPDATE");
+    return ctl_apply_run(&result, apply, &sql);
+}
+
+/* Delete ROW of KIND. What it owns is locked before it, as writers do that, and looked
+ * for again behind the lock: a contact would lose its stage, and the rest refuse. */
 static crm_error_t *prune_row(ctl_apply_t *apply, const ctl_kind_t *kind,
                               const ctl_row_t *row, const char *target)
 {
     PGresult *result;
     crm_sql_t sql;
 
-    for (int o = 0; owned[o].kind; o++) {
-        if (!strcmp(owned[o].kind, kind->resource->name)) {
-            CRM_ERR(move_owned(apply, o, row, target));
-        }
-    }
+    CRM_ERR(move_all(apply, kind, row, target));
+    CRM_ERR(lock_row(apply, kind, row));
+    CRM_ERR(move_all(apply, kind, row, target));
     crm_sql_init(&sql, apply->ctl->pool);
     crm_sql_adds(&sql, *kind->where ? "UPDATE crmapi." : "DELETE FROM crmapi.",
                  kind->table, " AS t",
