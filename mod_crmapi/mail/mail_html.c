@@ -223,6 +223,14 @@ static void read_raw(html_t *html, piece_t name)
     }
 }
 
+/* Return whether what follows the end tag NAME belongs to its element as well
+ * (HTML, 13.2.6.4.22): a disclaimer behind a document, or another document. For
+ * libxml2 it would be the end of all. */
+static int is_open(piece_t name)
+{
+    return is_name(name, "body") || is_name(name, "html");
+}
+
 /* Read the tag at AT. END: it is an end tag. */
 static void read_tag(html_t *html, int end)
 {
@@ -235,7 +243,7 @@ static void read_tag(html_t *html, int end)
     crm_buf_puts(&html->out, end ? "</" : "<");
     named = put_name(&html->out, name);
     complete = read_attributes(html, named && !end);
-    if (!named || !complete) {
+    if (!named || !complete || (end && is_open(name))) {
         html->out.len = before; /* browsers do not know it, or ignore it */
         return;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_style.c: whether styles of HTML hide an element (contract 18.3)
+/* mail_style.c: what styles of HTML say of an element (contract 18.3)
  *
  * Mails hide preview texts, tracking pixels, and what is for some programs
- * only. */
+ * only. Some have the line ends of a plain text. */
 #include "mail_style.h"
 
 #include <stdlib.h>
@@ -22,19 +22,20 @@
 /* Lengths that move an element out of sight, in pixels. */
 #define FAR 500
 
-/* The properties that hide. */
+/* The properties that hide, and WHITE_SPACE. */
 typedef enum property_t {
     DISPLAY, VISIBILITY, MSO_HIDE, OPACITY, OVERFLOW, OVERFLOW_Y, POSITION,
     MAX_HEIGHT, MAX_WIDTH, HEIGHT, WIDTH, FONT_SIZE, FONT, TEXT_INDENT, LEFT,
     TOP, RIGHT, MARGIN_LEFT, MARGIN_TOP, CLIP, CLIP_PATH, TRANSFORM,
-    PROPERTIES
+    WHITE_SPACE, PROPERTIES
 } property_t;
 
 static const char *const names[PROPERTIES] = {
     "display", "visibility", "mso-hide", "opacity", "overflow", "overflow-y",
     "position", "max-height", "max-width", "height", "width", "font-size",
     "font", "text-indent", "left", "top", "right", "margin-left",
-    "margin-top", "clip", "clip-path", "transform"
+    "margin-top", "clip", "clip-path", "transform",
+    "white-space"
 };
 
 /* The declarations of an element: "" if a property is missing. */
@@ -275,6 +276,27 @@ static unsigned size_bits(const style_t *style)
            ? 0 : CRM_MAIL_STYLE_SIZED;
 }
 
+/* Return what STYLE says of white space. */
+static unsigned space_bits(const style_t *style)
+{
+    static const struct {
+        const char *value;
+        unsigned bits;
+    } values[] = {
+        {"pre", CRM_MAIL_STYLE_SPACES}, {"pre-wrap", CRM_MAIL_STYLE_SPACES},
+        {"break-spaces", CRM_MAIL_STYLE_SPACES},
+        {"pre-line", CRM_MAIL_STYLE_LINES}, {"normal", CRM_MAIL_STYLE_FLOWS},
+        {"nowrap", CRM_MAIL_STYLE_FLOWS}, {"initial", CRM_MAIL_STYLE_FLOWS}
+    };
+
+    for (size_t i = 0; i < CRM_NELTS(values); i++) {
+        if (is(style, WHITE_SPACE, values[i].value)) {
+            return values[i].bits;
+        }
+    }
+    return 0;
+}
+
 unsigned crm_mail_style(const char *text)
 {
     style_t style;
@@ -282,7 +304,7 @@ unsigned crm_mail_style(const char *text)
 
     read_style(&style, text);
     bits = is_hidden(&style) ? CRM_MAIL_STYLE_HIDES : 0;
-    bits |= size_bits(&style);
+    bits |= size_bits(&style) | space_bits(&style);
     if (is(&style, VISIBILITY, "hidden")) {
         bits |= CRM_MAIL_STYLE_UNSEEN;
     }

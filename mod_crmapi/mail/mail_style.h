@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_style.h: whether styles of HTML hide an element (contract 18.3) */
+/* mail_style.h: what styles of HTML say of an element (contract 18.3) */
 #ifndef CRM_MAIL_STYLE_H
 #define CRM_MAIL_STYLE_H
 
@@ -11,6 +11,9 @@
 #define CRM_MAIL_STYLE_UNSEEN 8u /* it is invisible; what is in it may be
                                    visible */
 #define CRM_MAIL_STYLE_SEEN 16u /* it is visible */
+#define CRM_MAIL_STYLE_SPACES 32u /* its white space is kept */
+#define CRM_MAIL_STYLE_LINES 64u /* its line ends are kept */
+#define CRM_MAIL_STYLE_FLOWS 128u /* its white space is a space */
 
 /* Return what STYLE, the declarations of an element (CSS Style Attributes), says,
  * as bits. */

@@ -4,9 +4,9 @@
  * libxml2's SAX parser is used, which makes no tree. */
 #include "mail_text.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
 
 #include "apr_strings.h"
 
@@ -35,20 +35,31 @@ static const struct {
     {"a", LINK}, {"address", LINE}, {"article", LINE}, {"aside", LINE},
     {"audio", NOTHING}, {"blockquote", QUOTE}, {"br", BREAK},
     {"caption", LINE}, {"center", LINE}, {"datalist", NOTHING},
-    {"dd", LINE}, {"div", LINE},
-    {"dl", PARAGRAPH}, {"dt", LINE}, {"fieldset", LINE}, {"footer", LINE},
+    {"dd", LINE}, {"details", LINE}, {"div", LINE},
+    {"dl", PARAGRAPH}, {"dt", LINE}, {"fieldset", LINE},
+    {"figcaption", LINE}, {"figure", LINE}, {"footer", LINE},
     {"form", LINE}, {"h1", PARAGRAPH}, {"h2", PARAGRAPH}, {"h3", PARAGRAPH},
     {"h4", PARAGRAPH}, {"h5", PARAGRAPH}, {"h6", PARAGRAPH},
     {"head", NOTHING}, {"header", LINE}, {"hr", RULE},
-    {"iframe", NOTHING}, {"img", IMAGE},
-    {"li", ITEM}, {"main", LINE}, {"nav", LINE}, {"noembed", NOTHING},
+    {"iframe", NOTHING}, {"img", IMAGE}, {"legend", LINE},
+    {"li", ITEM}, {"main", LINE}, {"menu", BULLETS}, {"nav", LINE}, {"noembed", NOTHING},
     {"noframes", NOTHING}, {"object", NOTHING},
     {"ol", NUMBERS}, {"option", LINE}, {"p", PARAGRAPH}, {"pre", PRE},
     {"script", NOTHING}, {"section", LINE}, {"select", NOTHING},
-    {"style", NOTHING}, {"svg", NOTHING}, {"table", LINE}, {"td", CELL},
+    {"style", NOTHING}, {"summary", LINE}, {"svg", NOTHING}, {"table", LINE}, {"td", CELL},
     {"template", NOTHING}, {"th", CELL}, {"title", NOTHING}, {"tr", LINE},
     {"ul", BULLETS}, {"video", NOTHING},
 };
+
+/* Largest number of an item that is taken from its list. */
+#define NUMBER_MAX 1000000
+
+/* What becomes of white space. */
+typedef enum space_t {
+    FLOWS,                      /* it is one space */
+    LINES,                      /* likewise, but line ends are kept */
+    SPACES                      /* all is kept */
+} space_t;
 
 /* An open element. */
 typedef struct open_t {
@@ -57,6 +68,7 @@ typedef struct open_t {
     const char *href;           /* of a link */
     apr_size_t start;           /* offset of its text */
     unsigned unseen;            /* of the element around it */
+    space_t pre;                /* likewise */
 } open_t;
 
 typedef struct writer_t {
@@ -71,7 +83,8 @@ typedef struct writer_t {
     unsigned unseen;            /* CRM_MAIL_STYLE_TINY, CRM_MAIL_STYLE_UNSEEN: why
                                    the text of the innermost element is not
                                    shown */
-    int pre, quotes, lists;     /* numbers of open elements of these kinds */
+    space_t pre;                /* white space of the innermost element */
+    int quotes, lists;          /* numbers of open elements of these kinds */
     int newlines;               /* line ends before the next text; 2: a blank
                                    line */
     int space;                  /* whether a space comes before the next text */
@@ -156,7 +169,7 @@ static void check_room(writer_t *writer)
     }
 }
 
-/* Add TEXT, LEN bytes. White space becomes one space, except within <pre>. */
+/* Add TEXT, LEN bytes. */
 static void write_text(writer_t *writer, const char *text, apr_size_t len)
 {
     for (apr_size_t i = 0; i < len; i++) {
@@ -166,7 +179,7 @@ static void write_text(writer_t *writer, const char *text, apr_size_t len)
             want_newlines(writer, writer->newlines + 1);
         }
         else if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
-            if (writer->pre) {
+            if (writer->pre == SPACES) {
                 prepare(writer);
                 crm_buf_putc(writer->buf, ' ');
             }
@@ -202,6 +215,9 @@ static int is_hidden(writer_t *writer, const char *name,
     const char *style = attribute(attributes, "style");
     unsigned bits = style ? crm_mail_style(style) : 0;
 
+    writer->pre = bits & CRM_MAIL_STYLE_SPACES ? SPACES
+                  : bits & CRM_MAIL_STYLE_LINES ? LINES
+                  : bits & CRM_MAIL_STYLE_FLOWS ? FLOWS : writer->pre;
     if (writer->show) {
         return 0;
     }
@@ -228,8 +244,22 @@ static int is_pixel(const xmlChar **attributes)
            && width[1] != '1' && height[1] != '1';
 }
 
-/* Begin an item of the innermost list. */
-static void begin_item(writer_t *writer)
+/* Set *NUMBER_P to the number in the attribute NAME of ATTRIBUTES, less one, if
+ * there is one. */
+static void read_number(int *number_p, const xmlChar **attributes,
+                        const char *name)
+{
+    const char *value = attribute(attributes, name);
+    char *end;
+    long number = value ? strtol(value, &end, 10) : 0;
+
+    if (value && end != value && labs(number) <= NUMBER_MAX) {
+        *number_p = (int)number - 1;
+    }
+}
+
+/* Begin an item with ATTRIBUTES of the innermost list. */
+static void begin_item(writer_t *writer, const xmlChar **attributes)
 {
     int i = writer->depth - 1;
 
@@ -240,6 +270,7 @@ static void begin_item(writer_t *writer)
     }
     prepare(writer);
     if (writer->open[i].effect == NUMBERS) {
+        read_number(&writer->open[i].number, attributes, "value");
         crm_buf_printf(writer->buf, "%d.", ++writer->open[i].number);
     }
     else {
@@ -259,11 +290,12 @@ static void begin_effect(writer_t *writer, open_t *open,
     case QUOTE: want_newlines(writer, 2); writer->quotes++; break;
     case BULLETS:
     case NUMBERS:
+        read_number(&open->number, attributes, "start");
         want_newlines(writer, writer->lists++ ? 1 : 2);
         break;
-    case ITEM: begin_item(writer); break;
+    case ITEM: begin_item(writer, attributes); break;
     case CELL: writer->space = !writer->newlines; break;
-    case PRE: want_newlines(writer, 2); writer->pre++; break;
+    case PRE: want_newlines(writer, 2); break;
     case RULE:
         want_newlines(writer, 1);
         write_text(writer, "---", 3);
@@ -303,6 +335,8 @@ static void begin_element(void *baton, const xmlChar *name,
     memset(open, 0, sizeof(*open));
     open->effect = effect_of((const char *)name);
     open->unseen = writer->unseen;
+    open->pre = writer->pre;
+    writer->pre = open->effect == PRE ? SPACES : writer->pre;
     if (is_hidden(writer, (const char *)name, attributes)) {
         open->effect = NOTHING;
     }
@@ -359,6 +393,7 @@ static void end_element(void *baton, const xmlChar *name)
     }
     open = &writer->open[--writer->depth];
     writer->unseen = open->unseen;
+    writer->pre = open->pre;
     switch (open->effect) {
     case NOTHING: writer->hidden--; break;
     case LINE:
@@ -370,7 +405,7 @@ static void end_element(void *baton, const xmlChar *name)
         want_newlines(writer, --writer->lists ? 1 : 2);
         break;
     case CELL: writer->space = !writer->newlines; break;
-    case PRE: writer->pre--; want_newlines(writer, 2); break;
+    case PRE: want_newlines(writer, 2); break;
     case LINK: end_link(writer, open); break;
     default: break;
     }

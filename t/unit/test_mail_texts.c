@@ -386,6 +386,56 @@ START_TEST(what_html_hides_is_not_its_text)
 }
 END_TEST
 
+/* ---- what HTML shows ----------------------------------------------------- */
+
+static const struct {
+    const char *html, *text;
+} laid_out[] = {
+    /* what follows the document (HTML, 13.2.6.4.22) */
+    {"<html><body><p>one</p></body></html><p>two</p>", "one\n\ntwo"},
+    {"<html><head><title>no</title></head><body>one</body></html>\n"
+     "<html><head><title>no</title></head><body bgcolor=x>two</body></html>"
+     "three", "one twothree"},
+    {"<p>one</body><p>two</html>three", "one\n\ntwothree"},
+    {"</html>one</body>", "one"},
+    /* line ends that are kept (CSS Text, 3) */
+    {"<p style='white-space: pre-wrap'>one\n  two\n\nthree</p>",
+     "one\n  two\n\nthree"},
+    {"<p style='white-space:pre-line'>one\n  two</p>\nthree",
+     "one\ntwo\n\nthree"},
+    {"<div style='white-space:break-spaces'><b>one\ntwo</b></div>\nx\ny",
+     "one\ntwo\nx y"},
+    {"<p style='WHITE-SPACE:PRE!important;white-space:normal'>one\ntwo</p>",
+     "one\ntwo"},
+    {"<div style='white-space:pre'>one\n<i style='white-space:nowrap'>two\n"
+     "three</i>\nfour</div>", "one\ntwo three\nfour"},
+    {"<pre style='white-space:normal'>one\ntwo</pre>", "one two"},
+    {"<pre>one\n<pre>two\nthree</pre>four\nfive</pre>",
+     "one\n\ntwo\nthree\n\nfour\nfive"},
+    {"<p style='white-space:inherit'>one\ntwo</p>", "one two"},
+    {"<div style='display:none;white-space:pre'>no</div>one\ntwo", "one two"},
+    {"<div style='display:none'><p style='white-space:pre'>all\nof</p></div>",
+     "all\nof"},
+    /* numbers of items */
+    {"<ol start=5><li>a<li>b</ol>", "5. a\n6. b"},
+    {"<ol><li value=7>a<li>b</ol>", "7. a\n8. b"},
+    {"<ol start=x><li>a<li value=''>b</ol>", "1. a\n2. b"},
+    {"<ol start=99999999999999999999><li>a</ol><ul><li value=3>b</ul>",
+     "1. a\n\n- b"},
+    /* elements that are lines */
+    {"<details><summary>one</summary>two</details>three", "one\ntwo\nthree"},
+    {"a<figure>b<figcaption>c</figcaption></figure>d", "a\nb\nc\nd"},
+    {"<menu><li>a<li>b</menu>", "- a\n- b"},
+};
+
+START_TEST(what_html_shows_is_its_text)
+{
+    same(laid_out[_i].html, text_of(apr_pstrcat(
+        crm_check_pool(), HEAD "Content-Type: text/html\n\n",
+        laid_out[_i].html, NULL)), laid_out[_i].text);
+}
+END_TEST
+
 /* ---- character references ------------------------------------------------ */
 
 static const struct {
@@ -451,6 +501,8 @@ int main(void)
     tcase_add_loop_test(texts, a_style_may_hide, 0, COUNT(styles));
     tcase_add_loop_test(texts, what_html_hides_is_not_its_text, 0,
                         COUNT(hidden));
+    tcase_add_loop_test(texts, what_html_shows_is_its_text, 0,
+                        COUNT(laid_out));
     tcase_add_loop_test(texts, references_are_read_as_browsers_do, 0,
                         COUNT(references));
     suite_add_tcase(suite, texts);
