@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_base64.c: texts that are said to be base64
+/* mail_base64.c: what is said to be base64
  *
  * Some programs declare base64 and send the text as it is. */
 #include "mail_base64.h"
@@ -63,6 +63,18 @@ static int decodes(const char *line, apr_size_t len, int utf8,
     return is_text(made, count, utf8, len > count * 4 / 3 + 4);
 }
 
+/* Return the length of the padding at C, if digits go on right behind it, before
+ * END; 0 if they do not. */
+static apr_size_t inner_padding(const char *c, const char *end)
+{
+    const char *behind = c;
+
+    while (behind < end && *behind == '=') {
+        behind++;
+    }
+    return behind < end && is_digit(*behind) ? (apr_size_t)(behind - c) : 0;
+}
+
 /* Return whether LINE, LEN bytes with DIGITS and nothing else before it, ends with
  * the padding that these need. */
 static int is_padded(const char *line, apr_size_t len, apr_size_t digits)
@@ -90,7 +102,8 @@ int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
     while (len && strchr(" \t\r\n", raw[len - 1])) {
         len--;
     }
-    for (line = 0; line < len && raw[line] != '\n'; line++) {
+    for (line = 0; line < len && raw[line] != '\n'
+         && !(line && raw[line - 1] == '=' && is_digit(raw[line])); line++) {
         digits += is_digit(raw[line]);
     }
     for (last = line; last && strchr(" \t\r=", raw[last - 1]); last--) {
@@ -109,6 +122,9 @@ apr_size_t crm_mail_base64_piece(const char *raw, apr_size_t len)
     const char *end = raw + len, *c = memchr(raw, '=', len), *line;
     apr_size_t digits = 0;
 
+    if (c && inner_padding(c, end)) {
+        return (apr_size_t)(c - raw) + inner_padding(c, end);
+    }
     while (c && c < end && *c == '=') {
         c++;
     }
@@ -125,6 +141,79 @@ apr_size_t crm_mail_base64_piece(const char *raw, apr_size_t len)
     }
     return digits >= PIECE && (c == end || *c == '\n')
            ? (apr_size_t)(line - raw) : len;
+}
+
+/* Return whether LINE, LEN bytes without white space around it, is words, or a line
+ * of other characters: no base64, not even with some that are wrong. */
+static int is_words(const char *line, apr_size_t len)
+{
+    for (apr_size_t i = 0; i < len; i++) {
+        if (line[i] == ' ' || line[i] == '\t') {
+            return 1;
+        }
+    }
+    for (apr_size_t i = 0; i < len; i++) {
+        if (is_digit(line[i])) {
+            return 0;
+        }
+    }
+    return len && *line != '=';
+}
+
+apr_size_t crm_mail_base64_end(const char *raw, apr_size_t len)
+{
+    const char *end = raw + len, *blank = NULL, *next;
+
+    for (const char *line = raw; line < end; line = next) {
+        const char *to;
+
+        next = memchr(line, '\n', (size_t)(end - line));
+        next = to = next ? next + 1 : end;
+        while (to > line && strchr(" \t\r\n", to[-1])) {
+            to--;
+        }
+        if (to == line) {
+            blank = blank ? blank : line;
+        }
+        else if (blank && is_words(line, (apr_size_t)(to - line))) {
+            return (apr_size_t)(blank - raw);
+        }
+        else {
+            blank = NULL;
+        }
+    }
+    return len;
+}
+
+/* Return the value of the digit C; 64 if it is none. */
+static unsigned value_of(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (unsigned)(c - 'A')
+           : c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 26
+           : c >= '0' && c <= '9' ? (unsigned)(c - '0') + 52
+           : c == '+' ? 62 : c == '/' ? 63 : 64;
+}
+
+void crm_mail_base64_add(crm_buf_t *buf, const char *text, apr_size_t len)
+{
+    unsigned bits = 0, count = 0;
+
+    for (apr_size_t i = 0; i < len; i++) {
+        unsigned value = value_of(text[i]);
+
+        if (text[i] == '=') {
+            count = 0;
+        }
+        if (value == 64) {
+            continue;
+        }
+        bits = bits << 6 | value;
+        count += 6;
+        if (count >= 8) {
+            count -= 8;
+            crm_buf_putc(buf, (char)(bits >> count & 0xff));
+        }
+    }
 }
 
 int crm_mail_base64_digits(apr_size_t *count_p, const char *raw,

@@ -178,34 +178,20 @@ static const char *decode(apr_size_t *len_p, const char *raw, apr_size_t len,
     return bytes;
 }
 
-/* Return the padding that COUNT digits of base64 lack. GMime drops what is before
- * it. */
-static const char *padding(apr_size_t count)
-{
-    return count % 4 == 2 ? "==" : count % 4 == 3 ? "=" : "";
-}
-
 /* Decode the LEN bytes RAW of base64 as decode(). Several pieces may be joined,
- * each with its own padding; some have none. */
+ * each with its own padding; some have none. What is behind the last one is words. */
 static const char *decode_base64(apr_size_t *len_p, const char *raw,
                                  apr_size_t len, apr_pool_t *pool)
 {
-    apr_size_t count = 0;
-    const char *missing = crm_mail_base64_digits(&count, raw, len)
-                          ? padding(count) : "";
     crm_buf_t all;
 
-    if (*missing) {
-        raw = apr_pstrcat(pool, apr_pstrmemdup(pool, raw, len), missing, NULL);
-        len += strlen(missing);
-    }
+    len = crm_mail_base64_end(raw, len);
     crm_buf_init(&all, len, pool);
     while (len) {
-        apr_size_t piece = crm_mail_base64_piece(raw, len), got;
-        const char *bytes = decode(&got, raw, piece,
-                                   GMIME_CONTENT_ENCODING_BASE64, pool);
+        apr_size_t piece = crm_mail_base64_piece(raw, len);
+        const char *pad = memchr(raw, '=', piece);
 
-        crm_buf_add(&all, bytes, got);
+        crm_mail_base64_add(&all, raw, pad ? (apr_size_t)(pad - raw) : piece);
         raw += piece;
         len -= piece;
     }
@@ -233,21 +219,32 @@ static const char *decode_quoted(apr_size_t *len_p, const char *raw,
                   GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE, pool);
 }
 
-/* Return whether CONTENT, base64, lacks its padding. */
-static int lacks_padding(GMimeDataWrapper *content)
+/* Return whether CONTENT, base64, is not one piece that ends with its padding. */
+static int has_pieces(GMimeDataWrapper *content)
 {
     GMimeStream *stream = g_mime_data_wrapper_get_stream(content);
-    apr_size_t count = 0;
+    apr_size_t count = 0, before;
+    int padded = 0;
     char bytes[4096];
     ssize_t n;
 
     g_mime_stream_reset(stream);
     while ((n = g_mime_stream_read(stream, bytes, sizeof(bytes))) > 0) {
-        if (!crm_mail_base64_digits(&count, bytes, (apr_size_t)n)) {
-            return 0;
+        for (apr_size_t at = 0, end; at < (apr_size_t)n; at = end + 1) {
+            const char *pad = memchr(bytes + at, '=', (apr_size_t)n - at);
+
+            end = pad ? (apr_size_t)(pad - bytes) : (apr_size_t)n;
+            before = count;
+            if (!crm_mail_base64_digits(&count, bytes + at, end - at)) {
+                return 0;
+            }
+            if (padded && count > before) {
+                return 1;
+            }
+            padded |= pad != NULL;
         }
     }
-    return *padding(count);
+    return !padded && count % 4;
 }
 
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
@@ -261,7 +258,7 @@ const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
 
     if (content && encoding == GMIME_CONTENT_ENCODING_BASE64
         && !g_mime_content_type_is_type(type, "text", "*")
-        && lacks_padding(content)) {
+        && has_pieces(content)) {
         raw = read_content(len_p, content, 1, pool);
         return decode_base64(len_p, raw, *len_p, pool);
     }

@@ -11,6 +11,7 @@
 
 #include "crm_buf.h"
 #include "crm_text.h"
+#include "mail_base64.h"
 #include "mail_charset.h"
 
 #define RAW_BYTES (64 * 1024)
@@ -102,30 +103,6 @@ static void add_quoted(crm_buf_t *buf, const char *text, size_t len)
     }
 }
 
-/* Characters that do not belong there are left out, as decoders do. */
-static void add_base64(crm_buf_t *buf, const char *text, size_t len)
-{
-    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-        "abcdefghijklmnopqrstuvwxyz0123456789+/";
-    unsigned bits = 0, count = 0;
-
-    for (size_t i = 0; i < len; i++) {
-        const char *at = text[i] ? strchr(alphabet, text[i]) : NULL;
-
-        if (text[i] == '=') {
-            count = 0;          /* what follows begins anew */
-        }
-        else if (at) {
-            bits = bits << 6 | (unsigned)(at - alphabet);
-            count += 6;
-        }
-        if (at && count >= 8) {
-            count -= 8;
-            crm_buf_putc(buf, (char)(bits >> count & 0xff));
-        }
-    }
-}
-
 /* ---- a header ------------------------------------------------------------ */
 
 /* Write the words that wait. */
@@ -171,7 +148,7 @@ static void add_word(decoder_t *decoder, const word_t *word)
         add_quoted(&decoder->bytes, word->text, word->len);
     }
     else {
-        add_base64(&decoder->bytes, word->text, word->len);
+        crm_mail_base64_add(&decoder->bytes, word->text, word->len);
     }
 }
 

@@ -261,6 +261,14 @@ static const struct {
      "Hello there!!!Hello there!!"},
     {"utf-8", "SGVsbG8gdGhlcmUhIQ==\n\n_____\nList of\nHello", "Hello there!!"},
     {"utf-8", "SGVsbG8gdGhlcmUhIQ==\nRegards", "Hello there!!"},
+    {"utf-8", "SGVsbG8=SGVsbG8=", "HelloHello"},
+    {"utf-8", "SGVsbG8gdGhlcmU=SGVsbG8gdGhlcmUhIQ==\nSGVsbG8gdGhlcmUhIQ==",
+     "Hello thereHello there!!Hello there!!"},
+    /* what a server adds */
+    {"utf-8", "R3LDvMOfZSEh\n\n--\nNo virus found.", "Gr\xc3\xbc\xc3\x9f""e!!"},
+    {"utf-8", "R3LDvMOfZSEh\r\n\r\nNo virus found.\r\n",
+     "Gr\xc3\xbc\xc3\x9f""e!!"},
+    {"utf-8", "SGVsbG8gdGhl\n\ncmUhISE=", "Hello there!!!"},
 };
 
 START_TEST(a_text_that_is_no_base64_is_taken_as_it_is)
@@ -269,6 +277,35 @@ START_TEST(a_text_that_is_no_base64_is_taken_as_it_is)
         crm_check_pool(), HEAD "Content-Type: text/plain; charset=",
         encoded[_i].charset, "\nContent-Transfer-Encoding: base64\n\n",
         encoded[_i].body, "\n", NULL)), encoded[_i].text);
+}
+END_TEST
+
+static const struct {
+    const char *body, *bytes;
+} files[] = {
+    {"QUJD", "ABC"}, {"QUJDRA==", "ABCD"}, {"QUJDRA", "ABCD"},
+    /* pieces that were encoded one by one */
+    {"QUJDRA==\nQUJDQUJD", "ABCDABCABC"},
+    {"QUJDRA==QUJD\nQUJDRA==", "ABCDABCABCD"},
+    {"QUJDRA==\r\n\r\nQUJDQUJDRA==\r\n", "ABCDABCABCD"},
+    /* what a server adds */
+    {"QUJDRA==\n\n-- \nNo virus found.", "ABCD"},
+};
+
+START_TEST(a_file_is_whole)
+{
+    static const crm_mail_options_t options = {.attachment_bytes = 100};
+    apr_pool_t *pool = crm_check_pool();
+    const char *text = apr_pstrcat(
+        pool, HEAD "Content-Type: application/pdf; name=a.pdf\n"
+        "Content-Transfer-Encoding: base64\n\n", files[_i].body, "\n", NULL);
+    const crm_mail_attachment_t *file;
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    file = &APR_ARRAY_IDX(mail.attachments, 0, crm_mail_attachment_t);
+    same(files[_i].body, apr_pstrmemdup(pool, file->body, file->size),
+         files[_i].bytes);
 }
 END_TEST
 
@@ -495,6 +532,7 @@ int main(void)
     tcase_add_test(texts, all_html_of_an_alternative_is_shown);
     tcase_add_loop_test(texts, a_text_that_is_no_base64_is_taken_as_it_is, 0,
                         COUNT(encoded));
+    tcase_add_loop_test(texts, a_file_is_whole, 0, COUNT(files));
     tcase_add_loop_test(texts,
                         a_text_that_shows_nothing_does_not_hide_the_html, 0,
                         COUNT(shown));
