@@ -51,6 +51,14 @@ static const char *const says[] = {
     "account is closed", "account has been closed",
     "account has been deactivated", "account has expired",
     "unknown or illegal alias", "no longer on server",
+    /* the domain, as 5.1.2 */
+    "host unknown", "unknown host", "no such domain", "unknown domain",
+    "domain does not exist", "domain doesn't exist",
+    /* Notes */
+    "not listed in public name & address book",
+    "\xe3\x83\x87\xe3\x82\xa3\xe3\x83\xac\xe3\x82\xaf\xe3\x83\x88\xe3\x83\xaa"
+    "\xe3\x81\xab\xe3\x81\xaf\xe8\xa6\x8b\xe3\x81\xa4\xe3\x81\x8b\xe3\x82\x8a"
+    "\xe3\x81\xbe\xe3\x81\x9b\xe3\x82\x93",
     /* German, French, Spanish, Italian, Portuguese, Dutch, Russian */
     "benutzer unbekannt", "unbekannter benutzer", "benutzer nicht gefunden",
     "empf\xc3\xa4nger unbekannt", "unbekannter empf\xc3\xa4nger",
@@ -72,7 +80,8 @@ static const char *const says[] = {
 static const char *const says_not[] = {
     "spam", "blocked", "blacklist", "blocklist", "block list", "policy",
     "reputation", "unsolicited", "invalid dns", "verify sender",
-    "sender user", "relay access", "relaying", "quota", "mailbox full",
+    "sender user", "sender domain", "client host", "helo ", "ehlo ",
+    "relay access", "relaying", "quota", "mailbox full",
     "mailbox is full", "sender address", "sender rejected", "sender verif",
     "from address", "your ip", "dmarc", "spf ", "dkim", "authenticat",
     "too large", "size limit", "rate limit", "too many"
@@ -136,6 +145,13 @@ static apr_size_t status_length(const char *c)
     return 4 + digits;
 }
 
+/* Return whether the status at TEXT, LEN bytes, says of an address no more than
+ * that something is wrong (RFC 3463, 3.1, 3.2). */
+static int says_nothing(const char *text, apr_size_t len)
+{
+    return len == 5 && (!memcmp(text, "5.0.0", 5) || !memcmp(text, "5.1.0", 5));
+}
+
 const char *crm_mail_status_find(const char *text, apr_pool_t *pool)
 {
     const char *found = NULL;
@@ -148,11 +164,11 @@ const char *crm_mail_status_find(const char *text, apr_pool_t *pool)
             || !(len = status_length(c))) {
             continue;
         }
-        if (!found || *c == '5') {
+        if (!found || (*c == '5' && (*found != '5' || !says_nothing(c, len)))) {
             found = c;
             found_len = len;
         }
-        if (*c == '5') {
+        if (*found == '5' && !says_nothing(found, found_len)) {
             break;
         }
     }
@@ -271,7 +287,7 @@ crm_mail_failure_t crm_mail_status_failure(const char *status,
     if (status && *status != '5') {
         return CRM_MAIL_NO_FAILURE;
     }
-    if (!status || !strcmp(status, "5.0.0")) {
+    if (!status || says_nothing(status, strlen(status))) {
         return crm_mail_status_says(text, scratch_pool) ? CRM_MAIL_NO_ADDRESS
                : status ? CRM_MAIL_FAILED : CRM_MAIL_NO_FAILURE;
     }

@@ -13,7 +13,8 @@ typedef enum crm_mail_failure_t {
 } crm_mail_failure_t;
 
 /* Return the status (RFC 3463) in TEXT (may be NULL) that decides, in POOL: the
- * first permanent one, else the first one; NULL if there is none. */
+ * first permanent one, if possible one that says more than 5.0.0 and 5.1.0, else
+ * the first one; NULL if there is none. */
 const char *crm_mail_status_find(const char *text, apr_pool_t *pool);
 
 /* Return whether TEXT (may be NULL), lines of an explanation, says that the
@@ -32,7 +33,7 @@ int crm_mail_status_final(const char *status, const char *text,
                           apr_pool_t *scratch_pool);
 
 /* Return what STATUS (may be NULL) means, and TEXT beside it (may be NULL): it is
- * read for 5.0.0 and without a status, and it may say that the address exists. */
+ * read for 5.0.0, for 5.1.0 and without a status, and it may say that the address exists. */
 crm_mail_failure_t crm_mail_status_failure(const char *status,
                                            const char *text,
                                            apr_pool_t *scratch_pool);

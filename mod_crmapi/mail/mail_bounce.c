@@ -250,7 +250,7 @@ static void read_more(crm_mail_t *mail, const char *text, apr_pool_t *pool)
         if (crm_mail_status_read(&status, line, pool)
             != CRM_MAIL_NO_FAILURE) {
             one->failure = crm_mail_status_failure(status, line, pool);
-            one->status = status;
+            one->status = status ? status : one->status;
         }
     }
 }

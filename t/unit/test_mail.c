@@ -701,6 +701,11 @@ static const struct {
      " smtp; 550 ada@example.org... No such user\n\n--b\nContent-Type:"
      " message/rfc822\n\n" OURS "--b--\n",
      "bounce", "5.0.0", CRM_MAIL_NO_ADDRESS, 1},
+    {"words without a status, of 5.0.0", "MAILER-DAEMON@mx.example",
+     REPORT "--b\n\nada@example.org: Domain does not exist\n--b\nContent-Type:"
+     " message/delivery-status\n\nFinal-Recipient: rfc822; ada@example.org\n"
+     "Action: failed\nStatus: 5.0.0\n\n--b\nContent-Type: message/rfc822\n\n"
+     OURS "--b--\n", "bounce", "5.0.0", CRM_MAIL_NO_ADDRESS, 1},
     {"the header of a part", "\"Mail Deliver System\" <MAILER-DAEMON>",
      MIXED "--b\n\nada@example.org [User unknown]\n\n--b\n" OURS "--b--\n",
      "bounce", NULL, CRM_MAIL_NO_ADDRESS, 1},
@@ -889,6 +894,37 @@ static const struct {
     {"550-5.2.1 The user is receiving mail at a rate that prevents", "5.2.1",
      CRM_MAIL_FAILED},
     {"550 5.1.11", "5.1.11", CRM_MAIL_FAILED},
+    /* what another server said, within what says nothing */
+    {"5.1.0 - Unknown address error 550-'5.1.1 Mailbox <ada@example.org> does"
+     " not exist' (delivery attempts: 0)", "5.1.1", CRM_MAIL_NO_ADDRESS},
+    {"5.1.0 - Unknown address error 550-'5.7.1 blocked'", "5.7.1",
+     CRM_MAIL_FAILED},
+    {"554 5.0.0 Service unavailable: 550 5.1.1", "5.1.1",
+     CRM_MAIL_NO_ADDRESS},
+    {"5.1.0 - Unknown address error 550-'No such user' (delivery attempts: 0)",
+     "5.1.0", CRM_MAIL_NO_ADDRESS},
+    {"5.1.0 Address rejected", "5.1.0", CRM_MAIL_FAILED},
+    {"5.7.0 blocked, not 5.1.1", "5.7.0", CRM_MAIL_FAILED},
+    {"5.1.1, not 5.1.0", "5.1.1", CRM_MAIL_NO_ADDRESS},
+    /* no such domain, as 5.1.2 */
+    {"550 Host unknown (Authoritative answer from name server)", "5.0.0",
+     CRM_MAIL_NO_ADDRESS},
+    {"ada@example.org ... unknown host", NULL, CRM_MAIL_NO_ADDRESS},
+    {"<<< No such domain.", NULL, CRM_MAIL_NO_ADDRESS},
+    {"ada@example.org: Domain does not exist", NULL, CRM_MAIL_NO_ADDRESS},
+    {"550 Domain of sender address ada@example.org does not exist", "5.0.0",
+     CRM_MAIL_FAILED},
+    {"550 Sender rejected: sender domain does not exist", "5.0.0",
+     CRM_MAIL_FAILED},
+    {"550 Client host rejected: unknown host", "5.0.0", CRM_MAIL_FAILED},
+    {"550 Helo command rejected: no such domain", "5.0.0", CRM_MAIL_FAILED},
+    /* Notes */
+    {"User ada (ada@example.org) not listed in public Name & Address Book",
+     NULL, CRM_MAIL_NO_ADDRESS},
+    {"ada (ada@example.org) \xe3\x81\xaf Domino"
+     " \xe3\x83\x87\xe3\x82\xa3\xe3\x83\xac\xe3\x82\xaf\xe3\x83\x88\xe3\x83\xaa"
+     "\xe3\x81\xab\xe3\x81\xaf\xe8\xa6\x8b\xe3\x81\xa4\xe3\x81\x8b\xe3\x82\x8a"
+     "\xe3\x81\xbe\xe3\x81\x9b\xe3\x82\x93", NULL, CRM_MAIL_NO_ADDRESS},
     {"552 5.2.2 full", "5.2.2", CRM_MAIL_FAILED},
     {"550 5.3.2", "5.3.2", CRM_MAIL_FAILED},
     {"550 5.4.1 denied", "5.4.1", CRM_MAIL_FAILED},
