@@ -37,6 +37,11 @@ static const char *const programs[] = {
     "\xe8\x87\xaa\xe5\x8a\xa8\xe5\x9b\x9e\xe5\xa4\x8d",
     "\xe8\x87\xaa\xe5\x8b\x95\xe5\x9b\x9e\xe8\xa6\x86",
     "\xec\x9e\x90\xeb\x8f\x99 \xed\x9a\x8c\xec\x8b\xa0",
+    "auto-antwort", "autoantwort", "message automatique",
+    "mensaje autom\xc3\xa1tico", "mensagem autom\xc3\xa1tica",
+    "\xec\x9e\x90\xeb\x8f\x99\xed\x9a\x8c\xec\x8b\xa0",
+    "\xec\x9e\x90\xeb\x8f\x99 \xec\x9d\x91\xeb\x8b\xb5",
+    "\xec\x9e\x90\xeb\x8f\x99\xec\x9d\x91\xeb\x8b\xb5",
     "automatische r\xc3\xbc""ckmeldung", "automatische nachricht",
     "vacation reply", "vacation response", "vacation auto-reply",
     "vacation autoreply",
@@ -91,6 +96,17 @@ static const char *const people[] = {
     "abwesenheitsbenachrichtigung", "abwesenheitsmeldung",
     "abwesenheitsnachricht", "nicht am arbeitsplatz", "on holidays",
     "on parental leave", "on maternity leave", "on sick leave",
+    "not in the office", "not in office", "away from office", "annual leave",
+    "maternity leave", "paternity leave", "parental leave", "sick leave",
+    "nie ma mnie w biurze", "nem vagyok az irod\xc3\xa1""ban",
+    "nejsem v kancel\xc3\xa1\xc5\x99i", "mimo kancel\xc3\xa1r",
+    "en d\xc3\xa9placement", "olen lomalla", "lomalla",
+    "\xce\xb5\xce\xba\xcf\x84\xcf\x8c\xcf\x83"
+        " \xce\xb3\xcf\x81\xce\xb1\xcf\x86\xce\xb5\xce\xaf\xce"
+        "\xbf\xcf\x85",
+    "\xd0\xbc\xd0\xb5\xd0\xbd\xd1\x8f"
+        " \xd0\xbd\xd0\xb5\xd1\x82 \xd0\xbd\xd0\xb0"
+        " \xd0\xbc\xd0\xb5\xd1\x81\xd1\x82\xd0\xb5",
     "r\xc3\xa9ponse d'absence", "reponse d'absence", "message d'absence",
     "notification d'absence", "avis d'absence", "absence :", "absente",
     "absent(e)", "en vacances", "hors du bureau", "fuera de oficina",
@@ -118,6 +134,15 @@ static const char *const people[] = {
     "\xe4\xb8\x8d\xe5\x9c\xa8\xe3\x81\xae\xe3\x81\x8a\xe7\x9f\xa5\xe3"
         "\x82\x89\xe3\x81\x9b",
     "\xe5\xa4\x96\xe5\x87\xba", "\xeb\xb6\x80\xec\x9e\xac\xec\xa4\x91"
+};
+
+/* Likewise, but nothing may follow them, or a mark. */
+static const char *const alone[] = {
+    "vacation", "holiday", "absence", "abwesend", "urlaub", "urlaubsvertretung",
+    "cong\xc3\xa9s", "ferie", "ferien", "vacaciones", "f\xc3\xa9rias",
+    "vakantie", "semester", "loma",
+    "\xe4\xbc\x91\xe6\x9a\x87", "\xe4\xbc\x91\xe5\x81\x87",
+    "\xed\x9c\xb4\xea\xb0\x80", "\xed\x9c\xb4\xea\xb0\x80\xec\xa4\x91"
 };
 
 /* What may stand before them, folded. */
@@ -176,7 +201,11 @@ int crm_mail_away(const char *subject, int answers, apr_pool_t *scratch_pool)
 
     text += crm_text_bare_span(text);
     end = after_phrase(text, programs, CRM_NELTS(programs));
-    return (end && (answers || ends_phrase(end)))
-           || (answers && after_phrase(skip_before(text), people,
-                                       CRM_NELTS(people)));
+    if (!answers || end) {
+        return end && (answers || ends_phrase(end));
+    }
+    text = skip_before(text);
+    end = after_phrase(text, alone, CRM_NELTS(alone));
+    return (end && ends_phrase(end))
+           || after_phrase(text, people, CRM_NELTS(people));
 }
