@@ -59,6 +59,16 @@ static int is_address(const char *address)
            && address[len - 1] != '"';
 }
 
+/* Return ADDRESS without the single quotes that some programs put around it, in
+ * POOL if it has them. */
+static const char *unquoted(const char *address, apr_pool_t *pool)
+{
+    apr_size_t len = address ? strlen(address) : 0;
+
+    return len > 2 && address[0] == '\'' && address[len - 1] == '\''
+           ? apr_pstrmemdup(pool, address + 1, len - 2) : address;
+}
+
 /* Call VISIT for the mailboxes of LIST, those of SENT, and of its groups. Return 1
  * if it stopped. */
 static int visit_list(InternetAddressList *list, sent_t *sent, visit_fn visit,
@@ -80,7 +90,8 @@ static int visit_list(InternetAddressList *list, sent_t *sent, visit_fn visit,
         }
         else {
             InternetAddressMailbox *box = INTERNET_ADDRESS_MAILBOX(one);
-            const char *address = internet_address_mailbox_get_addr(box);
+            const char *address = unquoted(
+                internet_address_mailbox_get_addr(box), pool);
 
             if (address && is_address(address)
                 && visit(baton, as_sent(address, sent, pool),
@@ -95,6 +106,9 @@ static int visit_list(InternetAddressList *list, sent_t *sent, visit_fn visit,
 /* What stands around addresses and names in headers that are not
  * well-formed. */
 #define AROUND " \t\r\n<>()[],;:\"'"
+
+/* What ends a word of such a header: "o'neill@example.org" is one. */
+#define ENDS " \t\r\n<>()[],;:\""
 
 /* Return the name in TEXT, LEN bytes beside an address, in POOL; NULL if there is
  * none. */
@@ -128,10 +142,14 @@ static int visit_words(const char *value, int angled, visit_fn visit,
     const char *before = value;
 
     while (value && *value) {
-        apr_size_t len = strcspn(value, AROUND);
-        const char *name, *after = value + len;
+        apr_size_t len = strcspn(value, ENDS);
+        const char *name, *after;
 
-        if (len && memchr(value, '@', len) && !crm_text_email(value, len)
+        while (len && value[len - 1] == '\'') {
+            len--;
+        }
+        after = value + len;
+        if (len && strncmp(after, "\"@", 2) && memchr(value, '@', len) && !crm_text_email(value, len)
             && crm_text_valid_utf8(value, len)
             && (!angled || (value > before && value[-1] == '<'))) {
             name = name_beside(before, (apr_size_t)(value - before), pool);

@@ -60,7 +60,16 @@ static const struct {
      "a@example.net via Shop", NULL},
     {"From: " GRACE "\nReply-To: \"'b@example.org'\"\n", "b@example.org", NULL,
      "b@example.org"},
+    {"From: 'grace@example.org'\n", GRACE, NULL, NULL},
+    {"From: Grace <'grace@example.org'>\n", GRACE, "Grace", NULL},
+    {"From: o'grace@example.org\n", "o'grace@example.org", NULL, NULL},
+    {"From: Grace o'grace@example.org\n", "o'grace@example.org", "Grace",
+     NULL},
+    {"From: [o'grace@example.org]\n", "o'grace@example.org", NULL, NULL},
     {"From: nobody at all\n", NULL, NULL, NULL},
+    /* a mailbox of example.net, not of example.org (RFC 5322, 3.4.1) */
+    {"From: \"grace@example.org\"@example.net\n", NULL, NULL, NULL},
+    {"From: <\"x grace@example.org\"@example.net>\n", NULL, NULL, NULL},
     /* as it was sent (contract 17.2) */
     {"From: Grace <g@xn--bcher-kva.example>\n", "g@xn--bcher-kva.example",
      "Grace", NULL},
