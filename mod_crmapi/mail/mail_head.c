@@ -162,14 +162,19 @@ static int is_type(const char *value)
                && strcspn(slash + 1 + strspn(slash + 1, BLANKS), ends));
 }
 
+/* Return a copy of the last field of HEAD in its pool. */
+static char *copy_field(const crm_mail_head_t *head)
+{
+    return apr_pstrmemdup(head->block.pool, head->block.data + head->start,
+                          head->block.len - head->start);
+}
+
 /* Let the last field of HEAD, a Content-Type without a type, have one: that of
  * several parts, if it has their boundary, else a text's, as without the field (RFC
  * 2045, 5.2), but not if it names a file. */
 static void repair_type(crm_mail_head_t *head)
 {
-    char *field = apr_pstrmemdup(head->block.pool,
-                                 head->block.data + head->start,
-                                 head->block.len - head->start);
+    char *field = copy_field(head);
     char *value = strchr(field, ':') + 1, *end;
     int bare, parts;
 
@@ -195,15 +200,11 @@ static void repair_type(crm_mail_head_t *head)
                    *end ? end : "\n");
 }
 
-/* Let what follows the type in the last field of HEAD, a Content-Type, be a
- * parameter: some write "text/html charset=utf-8", "text/html, charset=utf-8" or
- * "text/html; charset: utf-8". */
-static void repair_parameters(crm_mail_head_t *head)
+/* Let what follows the first word of FIELD, a type or a disposition, be a
+ * parameter: some write "text/html charset=utf-8" or "text/html, charset=utf-8".
+ * Return the end of the word. */
+static char *end_word(char *field)
 {
-    static const char *const names[] = {"charset", "boundary"};
-    char *field = apr_pstrmemdup(head->block.pool,
-                                 head->block.data + head->start,
-                                 head->block.len - head->start);
     char *at = strchr(field, ':') + 1, *end;
 
     at += strspn(at, BLANKS);
@@ -216,6 +217,16 @@ static void repair_parameters(crm_mail_head_t *head)
              && strchr("=:", at[strcspn(at, "=:;/" BLANKS)])) {
         *end = ';';
     }
+    return end;
+}
+
+/* Repair the parameters of the last field of HEAD, a Content-Type: some write
+ * "text/html; charset: utf-8". */
+static void repair_parameters(crm_mail_head_t *head)
+{
+    static const char *const names[] = {"charset", "boundary"};
+    char *field = copy_field(head), *end = end_word(field), *at;
+
     for (size_t i = 0; i < CRM_NELTS(names); i++) {
         at = strcasestr(end, names[i]);
         if (at) {
@@ -224,6 +235,25 @@ static void repair_parameters(crm_mail_head_t *head)
             *at = *at == ':' ? '=' : *at;
         }
     }
+    memcpy(head->block.data + head->start, field, strlen(field));
+}
+
+/* Let the last field of HEAD, a Content-Disposition, have a disposition before the
+ * name of its file, and a semicolon between them. */
+static void repair_disposition(crm_mail_head_t *head)
+{
+    char *field = copy_field(head);
+    const char *value = strchr(field, ':') + 1;
+
+    value += strspn(value, BLANKS);
+    if (!strncasecmp(value, "filename=", 9)
+        || !strncasecmp(value, "filename*", 9)) {
+        head->block.len = head->start;
+        crm_buf_printf(&head->block, "Content-Disposition: attachment; %s",
+                       value);
+        return;
+    }
+    end_word(field);
     memcpy(head->block.data + head->start, field, strlen(field));
 }
 
@@ -247,6 +277,9 @@ static void repair_field(crm_mail_head_t *head)
     if (is_name(field, len, "Content-Type")) {
         repair_type(head);
         repair_parameters(head);
+    }
+    else if (is_name(field, len, "Content-Disposition")) {
+        repair_disposition(head);
     }
     else if (is_name(field, len, "Content-Transfer-Encoding")) {
         repair_encoding(head);

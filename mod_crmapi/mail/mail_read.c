@@ -326,6 +326,27 @@ int crm_mail_count(GMimeMessage *mime, const char *name)
 
 /* ---- file names ---------------------------------------------------------- */
 
+/* Return VALUE, of a header whose parameters have pieces, with the first piece
+ * before the others, in POOL: it has the charset, and GMime takes the charset of
+ * the piece that comes first (RFC 2231, 4.1). */
+static const char *in_order(const char *value, apr_pool_t *pool)
+{
+    const char *piece = strstr(value, "*0*=");
+    const char *first = strchr(value, ';'), *end;
+
+    if (!piece || !first) {
+        return value;
+    }
+    end = piece + strcspn(piece, ";");
+    while (piece > value && *piece != ';') {
+        piece--;
+    }
+    return piece <= first ? value
+           : apr_psprintf(pool, "%.*s%.*s%.*s%s", (int)(first - value), value,
+                          (int)(end - piece), piece, (int)(piece - first),
+                          first, end);
+}
+
 /* Return the raw value of the header NAME of PART, recoded, in POOL; NULL if it
  * is missing. Encoded words may span the pieces of a parameter: then they are
  * decoded when these were joined. */
@@ -336,6 +357,7 @@ static const char *recoded(GMimeObject *part, const char *name,
         g_mime_object_get_header_list(part), name);
     const char *raw = header ? g_mime_header_get_raw_value(header) : NULL;
 
+    raw = raw ? in_order(raw, pool) : NULL;
     return raw && !strstr(raw, "*1=") ? crm_mail_recode(raw, hint, pool) : raw;
 }
 
@@ -358,6 +380,9 @@ static const char *parameter(GMimeParamList *list, const char *name,
         if (!found || (!crm_text_is_ascii(value) && crm_text_is_ascii(found))) {
             found = value;
         }
+    }
+    if (found && *found == '"' && !strchr(found + 1, '"')) {
+        found++;                /* it has no end */
     }
     return !found ? NULL : strstr(found, "=?")
            ? crm_mail_decode(found, hint, pool) : apr_pstrdup(pool, found);

@@ -454,6 +454,17 @@ static const struct {
      "a.pdf"},
     {"Content-Disposition: attachment; filename*0*=utf-8''%C3;\n"
      " filename*1*=%B6l.pdf", "\xc3\xb6l.pdf"},
+    /* the pieces in another order (RFC 2231, 3) */
+    {"Content-Disposition: attachment; filename*1*=%ACl.pdf;\n"
+     " filename*0*=UTF-8''%E2%82", "\xe2\x82\xacl.pdf"},
+    {"Content-Type: application/pdf; name*1*=l.pdf; name*0*=iso-8859-1''%F6;"
+     " x=y", "\xc3\xb6l.pdf"},
+    /* malformed */
+    {"Content-Disposition: filename=\"a.pdf\"", "a.pdf"},
+    {"Content-Disposition: filename*=utf-8''%C3%B6l.pdf", "\xc3\xb6l.pdf"},
+    {"Content-Disposition: attachment filename=\"a b.pdf\"", "a b.pdf"},
+    {"Content-Disposition: attachment, filename=a.pdf", "a.pdf"},
+    {"Content-Disposition: attachment; filename=\"a.pdf", "a.pdf"},
     /* an encoded word, in pieces */
     {"Content-Disposition: attachment; filename*0=\"=?utf-8?Q?=C3=B6\";\n"
      " filename*1=\"l.pdf?=\"", "\xc3\xb6l.pdf"},
