@@ -69,6 +69,19 @@ static const char *parameter(const char *header, const char *name,
     return NULL;
 }
 
+/* Return the LEN bytes of HEADERS, in POOL, each as one line (RFC 5322, 2.2.3). */
+static const char *unfold(const char *headers, apr_size_t len, apr_pool_t *pool)
+{
+    char *made = apr_pstrmemdup(pool, headers, len);
+
+    for (char *at = made; (at = strstr(at, "\r\n")); at += 2) {
+        if (at[2] == ' ' || at[2] == '\t') {
+            memcpy(at, "  ", 2);
+        }
+    }
+    return made;
+}
+
 /* Return the value of Content-Disposition in HEADERS (lines that end with CR
  * LF), in POOL; NULL if there is none or it is not "form-data". */
 static const char *disposition(const char *headers, apr_pool_t *pool)
@@ -102,8 +115,8 @@ static int take_part(apr_array_header_t *fields, crm_error_t **error_p,
                                        (blank - part.at))) {
         return 0;
     }
-    header = disposition(apr_pstrmemdup(pool, part.at, (apr_size_t)
-                                        (blank - part.at)), pool);
+    header = disposition(unfold(part.at, (apr_size_t)(blank - part.at), pool),
+                         pool);
     name = header ? parameter(header, "name", pool) : NULL;
     if (!name) {
         return 0;

@@ -434,6 +434,11 @@ START_TEST(multipart_bodies)
     reads(MULTIPART, "--x-y\r\nContent-Type: text/plain\r\n"
           "content-disposition:form-data; foo=\"; name=\\\"; name=\"a\"\r\n"
           "\r\n1\r\n--x-y--", "a=1");
+    /* folded */
+    reads(MULTIPART, "--x-y\r\nA: b\r\n\tc\r\nContent-Disposition: form-data;\r\n"
+          " name=\"a\"\r\n\r\n1\r\n  2\r\n--x-y--", "a=1\r\n  2");
+    reads(MULTIPART, "--x-y\r\nContent-Disposition:\r\n\tform-data; name=\"f\";"
+          "\r\n filename=\"x\"\r\n\r\nabc\r\n--x-y--", "f must not be a file");
     reads(MULTIPART, "--x-y\r\nContent-Disposition: form-data; name=\"f\"; "
           "filename=\"\"\r\nContent-Type: application/octet-stream\r\n\r\n"
           "\r\n" PART("a", "1") "--x-y--", "a=1");
