@@ -53,7 +53,7 @@ static const char *const says[] = {
     "unknown or illegal alias", "no longer on server",
     /* the domain, as 5.1.2 */
     "host unknown", "unknown host", "no such domain", "unknown domain",
-    "domain does not exist", "domain doesn't exist",
+    "domain does not exist", "domain doesn't exist", "nullmx", "null mx",
     /* Notes */
     "not listed in public name & address book",
     "\xe3\x83\x87\xe3\x82\xa3\xe3\x83\xac\xe3\x82\xaf\xe3\x83\x88\xe3\x83\xaa"

@@ -334,6 +334,27 @@ const char *crm_mail_report_type(GMimeMessage *mime)
     return of ? of : "";
 }
 
+/* Return the address that complains to Outlook.com about the mail which MAIL,
+ * MIME, returns without a report (JMRP), in POOL; NULL if that is none. */
+static const char *outlook_complainer(const crm_mail_t *mail,
+                                      GMimeMessage *mime, apr_pool_t *pool)
+{
+    GMimeObject *top = g_mime_message_get_mime_part(mime), *part;
+    GMimeMessage *inner = NULL;
+
+    if (!mail->from || strcasecmp(mail->from, "staff@hotmail.com")
+        || !GMIME_IS_MULTIPART(top)
+        || !(part = g_mime_multipart_get_part(GMIME_MULTIPART(top), 0))) {
+        return NULL;
+    }
+    if (GMIME_IS_MESSAGE_PART(part)) {
+        inner = g_mime_message_part_get_message(GMIME_MESSAGE_PART(part));
+    }
+    return !inner ? NULL : address_in(crm_mail_header(
+                                          inner, "X-HmXmrOriginalRecipient",
+                                          TEXT_CHARS, pool), pool);
+}
+
 int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
                         apr_pool_t *pool)
 {
@@ -347,7 +368,9 @@ int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
     if (top) {
         find_parts(parts, top, "feedback-report", "feedback-report", 0);
     }
-    if (!parts->nelts && (!type || strcasecmp(type, "feedback-report"))) {
+    mail->complainer = outlook_complainer(mail, mime, pool);
+    if (!parts->nelts && !mail->complainer
+        && (!type || strcasecmp(type, "feedback-report"))) {
         return 0;
     }
     if (parts->nelts) {

@@ -929,6 +929,8 @@ static const struct {
     {"5.1.0 - Unknown address error 550-'No such user' (delivery attempts: 0)",
      "5.1.0", CRM_MAIL_NO_ADDRESS},
     {"5.1.0 Address rejected", "5.1.0", CRM_MAIL_FAILED},
+    {"5.1.0 Domain example.org does not accept mail (nullMX)", "5.1.0",
+     CRM_MAIL_NO_ADDRESS},
     {"5.7.0 blocked, not 5.1.1", "5.7.0", CRM_MAIL_FAILED},
     {"5.1.1, not 5.1.0", "5.1.1", CRM_MAIL_NO_ADDRESS},
     /* no such domain, as 5.1.2 */
@@ -1025,6 +1027,38 @@ START_TEST(a_feedback_report_is_a_complaint)
     same(feedback[_i].kind, "complainer", mail.complainer, "ada@example.org");
     ck_assert_int_eq(mail.tokens->nelts, 1);
     ck_assert_int_eq(mail.references->nelts, 1);
+}
+END_TEST
+
+/* Who returns a mail with HEADER, and whether that is a complaint of Outlook.com
+ * (JMRP), which has no report. */
+static const struct {
+    const char *from, *header;
+    int complaint;
+} outlooks[] = {
+    {"staff@hotmail.com", "X-HmXmrOriginalRecipient: ada@example.org\n", 1},
+    {"Staff@Hotmail.com", "x-hmxmroriginalrecipient: <ada@example.org>\n", 1},
+    {"staff@hotmail.com", "", 0},
+    {"eve@hotmail.com", "X-HmXmrOriginalRecipient: ada@example.org\n", 0},
+};
+
+START_TEST(outlook_com_complains_without_a_report)
+{
+    apr_pool_t *pool = crm_check_pool();
+    const char *text = apr_pstrcat(
+        pool, "From: ", outlooks[_i].from, "\nSubject: complaint about message"
+        " from 192.0.2.1\nContent-Type: multipart/mixed; boundary=b\n\n--b\n"
+        "Content-Type: message/rfc822\n\n", outlooks[_i].header, OURS "--b--\n",
+        NULL);
+    int complaint = outlooks[_i].complaint;
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    same(text, "kind", mail.automatic, complaint ? "report" : NULL);
+    ck_assert_int_eq(mail.complaint, complaint);
+    same(text, "complainer", mail.complainer, complaint ? "ada@example.org"
+         : NULL);
+    ck_assert_int_eq(mail.tokens->nelts, complaint);
 }
 END_TEST
 
@@ -1394,6 +1428,8 @@ int main(void)
                         0, CRM_NELTS(explained));
     tcase_add_loop_test(reads, a_feedback_report_is_a_complaint, 0,
                         CRM_NELTS(feedback));
+    tcase_add_loop_test(reads, outlook_com_complains_without_a_report, 0,
+                        COUNT(outlooks));
     tcase_add_test(reads, the_envelopes_sender_counts);
     tcase_add_test(reads, authentication_results_are_read);
     tcase_add_test(reads, authentication_results_name_a_domain_in_either_form);
