@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Functions;
+use CrmTest::Rows;
 use CrmTest::Schema;
 use CrmTest::Spec;
 
@@ -373,6 +374,187 @@ subtest "both ends of an activity go at once" => sub {
 
 # ---- a workspace goes ---------------------------------------------------------
 
+# Changes of a row that a CHECK refuses, "", and those that it takes; if there is no
+# "", it takes the last one. from() is for numbers from LOW to HIGH, long() for
+# lengths, one() for values such as GOOD, both() for two columns that go together.
+sub from { my ($column, @ends) = @_; return [map { length ? "$column = $_" : "" }
+    $ends[0] - 1, (map { $_ + 1 } @ends[1 .. $#ends]), "", @ends] }
+sub long { my ($column, $low, $high, $type) = @_; return [map { length ? "$column ="
+    . " repeat('x', $_)::" . ($type // "text") : "" } $low ? $low - 1 : (),
+    $high + 1, "", $low, $high] }
+sub one { my ($column, $good, $with) = @_; return [map { "$column = '$_'"
+    . ($with // "") } "other", $good] }
+sub hash { my ($column) = @_; return long($column, 32, 32, "bytea") }
+sub both { my ($first, $second) = @_; return [$first, $second, "$first, $second"] }
+my $old = "old_key_until = now()";
+my $key24 = "old_key = repeat('x', 24)::bytea";
+my $ended = ", next_at = NULL, finished_at = now()";
+my @limits = map { my $limit = $_; map { "$limit = $_" } 0, 1000001 }
+    "read_limit", "write_limit";
+my %CHECKS = (
+    "activity.activity_type_check" => one(activity_type => "video_call"),
+    "activity.check" => ["contact_id = NULL, company_id = NULL", "",
+        "contact_id = NULL, company_id = id", "contact_id = id, company_id = NULL"],
+    "agent.agent_type_check" => one(agent_type => "both"),
+    "agent.chat_mail_fallback_check" => from(chat_mail_fallback => 1, 10080),
+    "api_key.can_read_check" => ["can_read = false", "can_read = true"],
+    "api_key.key_hash_check" => hash("key_hash"),
+    "api_key.terms" => [@limits, "networks = '{}'", "networks = '{NULL}'",
+        map { "networks = array_fill('::/0'::cidr, ARRAY[$_])" } 33, 32],
+    "attachment.number_check" => from(number => 1),
+    "attachment.size_check" => from(size => 0),
+    "attachment_piece.number_check" => from(number => 1),
+    "attachment_piece.piece_check" => long(bytes => 1, 131072, "bytea"),
+    "audit.actor_kind_check" => one(actor_kind => "key"),
+    "company.external_id_check" => long(external_id => 1, 255),
+    "contact.addresses_check" => [map { "emails = to_jsonb(array_fill(1, ARRAY[$_]))" }
+        51, 50],
+    "contact.external_id_check" => long(external_id => 1, 255),
+    "contact.line_check" => long(first_name => 0, 1000),
+    "contact.object_check" => ["custom_fields = '[]'", "custom_fields = '{}'"],
+    "contact.prose_check" => long(notes => 0, 65536),
+    "contact.tags_check" => ["tags = '{NULL}'", map { "tags ="
+        . " array_fill('x'::text, ARRAY[$_])" } 101, 100],
+    "contact.url_check" => long(linkedin_url => 0, 2048),
+    "conversation.assigned_to_check" => long(assigned_to => 0, 255),
+    "conversation.sentiment_score_check" => ["sentiment_score = -1.0001",
+        "sentiment_score = 1.0001", "", "sentiment_score = -1",
+        "sentiment_score = 1"],
+    "conversation.type_check" => from(type => 1, 5),
+    "enrollment.check" => ["status = 'failed'",
+        "status = 'failed', generation_error = 'x'"],
+    "enrollment.contact_action_check" => one(contact_action => "updated"),
+    "enrollment.status_check" => one(status => "running"),
+    "enrollment_step.channel_check" => one(channel => "voice"),
+    "enrollment_step.delay_seconds_check" => from(delay_seconds => 0),
+    "enrollment_step.sort_order_check" => from(sort_order => 1),
+    "enrollment_step.status_check" => one(status => "skipped"),
+    "erase_key.key_check" => hash("key"),
+    "erased_address.hash_check" => hash("hash"),
+    "erased_address.kind_check" => one(kind => "phone"),
+    "instance.check" => both("held_at = now()", "held_reason = 'x'"),
+    "instance.one_check" => ["one = false", "one = true"],
+    "intake_event.event_id_check" => long(event_id => 1, 255),
+    "intake_key.key_hash_check" => hash("key_hash"),
+    "job.attempts_check" => from(attempts => 0),
+    "job.check" => ["state = 'leased'", "state = 'leased', leased_by = 'x'",
+        "state = 'leased', leased_until = now()", "leased_by = 'x',"
+        . " leased_until = now()", "state = 'leased', leased_by = 'x',"
+        . " leased_until = now()"],
+    "job.state_check" => one(state => "dead"),
+    "link_key.key_check" => hash("key"),
+    "link_key.old" => [$old, "$old, old_key = '\\x00'", "old_key = sha256('h')",
+        "$old, old_key = sha256('h')"],
+    "message_html.html_check" => long(html => 0, 1048576),
+    "original.number_check" => from(number => 1),
+    "past_answer.state_check" => one(state => "unknown"),
+    "past_send.state_check" => one(state => "unknown"),
+    "pipeline_card.order_index_check" => from(order_index => 0),
+    "pipeline_stage.order_index_check" => from(order_index => 0),
+    "send_mark.slot_check" => ["slot = slot - 16", "slot = slot + 16",
+        "slot = slot"],
+    "sequence.idempotency_key_check" => long(idempotency_key => 1, 255),
+    "sequence.status_check" => one(status => "stopped"),
+    "sequence_template.allowed_channels_check" => ["allowed_channels = '{email,fax}'",
+        "allowed_channels = '{email,sms,voice}'"],
+    "sequence_template.list_check" => ["steps = '{}'", "steps = '[]'"],
+    "suppression.check" => ["phone_number = '+1'",
+        "phone_number = '+1', email = NULL"],
+    "suppression.phone_number_check" => ["email = NULL, phone_number = 'x'",
+        "email = NULL, phone_number = '+1'"],
+    "usage.check" => ["limited = -1", "limited = requests + 1", "limited = requests"],
+    (map { ("usage.${_}_check" => from($_ => 0)) } qw(messages_in messages_out storage
+        webhooks)),
+    "webhook_attempt.duration_ms_check" => from(duration_ms => 0),
+    "webhook_attempt.number_check" => from(number => 1),
+    "webhook_delivery.attempts_check" => from(attempts => 0),
+    "webhook_delivery.check" => ["base = -1", "base = attempts + 1",
+        "base = attempts"],
+    "webhook_delivery.check1" => ["next_at = NULL",
+        "status = 'failed', finished_at = now()", "status = 'failed'$ended"],
+    "webhook_delivery.check2" => ["finished_at = now()",
+        "status = 'failed', next_at = NULL", "status = 'failed'$ended"],
+    "webhook_delivery.status_check" => one(status => "cancelled", $ended),
+    "webhook_endpoint.check" => both($old, $key24),
+    "webhook_endpoint.check1" => ["disabled_reason = 'x'", "",
+        "disabled_reason = 'x', disabled_at = now()", "disabled_at = now()"],
+    "webhook_endpoint.events_check" => ["events = '{}'", "events = '{other}'",
+        "events = '{form.submitted}'"],
+    "webhook_endpoint.key_check" => long(key => 24, 64, "bytea"),
+    "webhook_endpoint.old_key_check" => [map { length ? "$old, $_" : "" }
+        @{long(old_key => 24, 64, "bytea")}],
+    "webhook_endpoint.url_check" => [map { "url = '$_'" } "ftp://x.example",
+        "http://a\@x.example", "http:///x", "http://x.example/ ",
+        "HTTPS://x.example/?a#b"],
+    "workspace.currency_check" => [map { "currency = '$_'" } "eur", "EU", "EURO",
+        "CHF"],
+    "workspace.limits" => [@limits, "read_limit = 1, write_limit = 1000000"],
+    (map { ("workspace.retention_${_}_check" => from("retention_$_" => 1, 36500)) }
+        qw(conversations events submissions)),
+    "workspace.sender_domains_check" => [map { "sender_domains ="
+        . " array_fill('x'::text, ARRAY[$_])" } 0, 101, 100],
+    "workspace.slug_check" => [map { "slug = $_" } "''", "'Upper'", "'a_b'",
+        "repeat('x', 64)", "repeat('x', 63)"],
+    "workspace.title_check" => long(name => 1, 1000));
+# Of each CHECK there is a row in %CHECKS, and it refuses what the row says. ID is a
+# workspace that has rows in all tables.
+sub checks_refuse {
+    my ($id) = @_;
+    my (@sql, @expected);
+    for my $check (sort keys %CHECKS) {
+        my ($table, $name) = split /\./, $check;
+        my ($to, @sets) = ($name, @{$CHECKS{$check}});
+        my $where = $table =~ /^(?:instance|send_mark)$/ ? "true"
+            : ($table eq "workspace" ? "id" : "workspace_id") . " = '$id'";
+        splice @sets, -1, 0, "" unless grep { $_ eq "" } @sets;
+        for my $set (@sets) {
+            if ($set eq "") {
+                $to = "taken";
+                next;
+            }
+            push @sql, quoted("UPDATE crmapi.$table SET $set WHERE $where");
+            push @expected, "$check: $set: $to";
+        }
+    }
+    # the constraint that refuses a statement, which is undone; without triggers
+    sql($db, <<'SQL');
+CREATE FUNCTION public.told(statement text) RETURNS text LANGUAGE plpgsql
+SET session_replication_role = replica AS $$
+DECLARE
+    refused text;
+    of text;
+    n integer;
+BEGIN
+    EXECUTE statement;
+    GET DIAGNOSTICS n = ROW_COUNT;
+    RAISE EXCEPTION USING ERRCODE = 'YYYYY',
+        MESSAGE = CASE n WHEN 0 THEN 'no row' ELSE 'taken' END;
+EXCEPTION WHEN check_violation THEN
+    GET STACKED DIAGNOSTICS refused = CONSTRAINT_NAME, of = TABLE_NAME;
+    RETURN CASE WHEN starts_with(refused, of || '_')
+        THEN substr(refused, length(of) + 2) ELSE refused END;
+WHEN OTHERS THEN RETURN SQLERRM;
+END
+$$
+SQL
+    my @told = map { $_->[0] } sql($db, "SELECT public.told(x.s)"
+        . " FROM unnest(ARRAY[" . join(", ", @sql) . "]) WITH ORDINALITY x(s, n)"
+        . " ORDER BY x.n");
+    is_deeply([map { $expected[$_] =~ s/[^ ]+\z/$told[$_]/r } 0 .. $#expected],
+        \@expected, "each CHECK refuses what it is for, and nothing else");
+    # a domain's CHECK is that of some column
+    my $names = sub { join " ", sort map { s/^\w+\.(?=(?:addresses|line|list|object
+        |piece|prose|tags|title|url)_check$)//xr } @_ };
+    is($names->(map { $_->[0] } sql($db, "SELECT concat(r.relname || '.',
+            CASE WHEN starts_with(c.conname, r.relname || '_')
+            THEN substr(c.conname, length(r.relname) + 2) ELSE c.conname END)
+        FROM pg_constraint c LEFT JOIN pg_class r ON r.oid = c.conrelid
+        WHERE c.contype = 'c' AND c.connamespace = 'crmapi'::regnamespace")),
+        # a column's type and usage.check say the same as these
+        $names->("amount_check", "usage.requests_check", keys %CHECKS),
+        "each has such a row");
+}
+
 # What rows of the workspace ID are called, and where they are, stays as it is: the
 # module's cache, totals and jobs rely on it.
 sub never_change {
@@ -471,6 +653,7 @@ subtest "deleting a workspace takes all of it" => sub {
     my %full = map { $_->[0] => 1 } sql($db, $left);
     is(join(" ", grep { !$full{$_} } @tables), "", "all of them have rows");
     never_change($s->{id});
+    checks_refuse($s->{id});
     sql($db, "DELETE FROM crmapi.workspace WHERE id = '$s->{id}'");
     is_deeply([sql($db, $left)], [], "and now none has, nor a counter");
     counters_right("of other workspaces");
