@@ -1603,7 +1603,7 @@ BEGIN
     SELECT mail, workspace, conversation, 'system', left(string_agg(coalesce(
             m.metadata ->> 'author' || ': ', '') || m.content, E'\n\n'
             ORDER BY m.created_at, m.id), 65536),
-        CASE WHEN bool_and(m.content_type = 'text/markdown')
+        CASE WHEN bool_and(m.content_type IS NOT DISTINCT FROM 'text/markdown')
             THEN 'text/markdown' ELSE 'text/plain' END,
         'queued', jsonb_strip_nulls(jsonb_build_object('answers', ids,
             'attachments', files)), address

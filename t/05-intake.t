@@ -238,12 +238,209 @@ subtest "17.5 why an address is suppressed, and what lifts that" => sub {
             ["complaint", "bounced", "complaint"],
             ["asked to", "bounced", "asked to"], [undef, "bounced", "none"]) {
         my ($first, $then, $is) = @$_;
-        $suppress->($_) for $first, $then;
+        $suppress->($first);
+        sql($db, "UPDATE crmapi.suppression SET updated_at = '2100-01-01Z'");
+        $suppress->($then);
         is($reason->(), "$is 1", ($first // "no reason") . ", then $then: $is");
+        is(sql($db, "SELECT updated_at > '2100-01-01Z' FROM crmapi.suppression"),
+            ($first // "none") eq $is || $is eq "none" ? "f" : "t",
+            "6.6 updated_at moves forward if that is another one");
         is($lift->("unsubscribed"), $is eq "unsubscribed" ? 1 : 0,
             "START lifts it only if it is an unsubscription");
         is($lift->(), $is eq "unsubscribed" ? 0 : 1, "a user lifts any");
         is($reason->(), "none 0", "it is gone");
+    }
+};
+
+# A job of S that a worker has leased, as the first parameters of what it calls.
+sub leased {
+    my ($s, $kind, %payload) = @_;
+    my $id = sql($db, row("job", %{$s->{in}}, kind => $kind, payload => \%payload,
+        state => "leased", leased_by => "w", attempts => 1,
+        leased_until => \"now() + interval '1 h'") =~ s/;\n$/ RETURNING id/r);
+    return "'$s->{id}', $id, 'w', 1";
+}
+
+# An answer in a conversation of S with MEMBERS, as the next parameters.
+sub answered {
+    my ($s, $type, %members) = @_;
+    my $talk = talk($s, type => $type);
+    my $id = message($s, $talk, role => "human", content => "x",
+        status => "queued", %members);
+    return ($id, leased($s, "answer.send", conversation_id => $talk,
+        message_id => $id) . ", '$talk', '$id'");
+}
+
+subtest "19.2 which suppressions hold an answer back, and of which address" => sub {
+    my $s = space();
+    my ($mail, $number) = ("no\@x.example", "+4930123456");
+    for (["bounced", 1, 1], ["complaint", 1, 1], ["asked to", 1, 1], [undef, 1, 1],
+            ["unsubscribed", 0, 1]) {
+        my ($reason, $holds_mail, $holds_text) = @$_;
+        sql($db, "SELECT crmapi.suppress('$s->{id}', $_, " . quoted($reason) . ")")
+            for "'NO\@x.example', NULL", "NULL, '$number'";
+        for (["mail to it", $holds_mail, 4, $mail], ["mail with a copy to it",
+                $holds_mail, 4, "yes\@x.example", { cc => ["o\@x.example", $mail] }],
+                ["mail that goes to it over the wire", $holds_mail, 4,
+                    "o\@x.example", {}, "yes\@x.example $mail"],
+                ["text to it", $holds_text, 3, $number],
+                ["mail to another", 0, 4, "yes\@x.example"]) {
+            my ($what, $is, $type, $to, $metadata, $wire) = @$_;
+            my ($id, $job) = answered($s, $type, to_identifier => $to,
+                metadata => $metadata // {});
+            is(sql($db, "SELECT verdict FROM crmapi.answer_take($job, now(), 0, "
+                . quoted($wire) . ")"), $is ? "stopped" : "send",
+                ($reason // "no reason") . ": a $what");
+            is(value("message", $id, "status"), $is ? "failed" : "queued",
+                "which it says");
+        }
+        my $talk = talk($s, type => 4, email => $mail);
+        for ([$talk, "NULL"], [talk($s, type => 4, email => "yes\@x.example"),
+                "'{$mail}'"]) {
+            is(sql($db, "SELECT crmapi.answer_refusal('$s->{id}', '$_->[0]',
+                $_->[1]) IS NOT NULL"), $holds_mail ? "t" : "f",
+                "nor is another one taken");
+        }
+        sql($db, "DELETE FROM crmapi.suppression");
+    }
+};
+
+subtest "19.1 what is reported of an answer while the relay has not said yet" => sub {
+    my $s = space();
+    sql($db, "SELECT crmapi.event_log('$s->{id}', true)");
+    # what it is, what the relay says, what it is then, and how often that is told
+    for (["queued", "sent", "sent", 1], ["delivered", "sent", "delivered", 0],
+            ["failed", "sent", "failed", 0], ["queued", "failed", "failed", 1],
+            ["delivered", "failed", "delivered", 0]) {
+        my ($is, $says, $becomes, $told) = @$_;
+        for my $name (undef, "<own\@x.example>") {
+            my ($id, $job) = answered($s, $name ? 4 : 3, status => $is,
+                handed_over => true, external_id => $name);
+            sql($db, "SELECT crmapi.answer_$says($job, "
+                . ($says eq "sent" ? "now(), 'theirs')" : "'no', NULL)"));
+            is(value("message", $id, "status"), $becomes, "$is, $says: $becomes");
+            is(sql($db, "SELECT count(*) FROM crmapi.event WHERE fields ->> 'id' =
+                '$id' AND type = 'message.updated'"), $told, "told if it is new");
+            is(value("message", $id, "coalesce(external_id, '-') || ' ' ||
+                coalesce(provider_id, '-')"), ($name // ($says eq "sent" ? "theirs"
+                : "-")) . ($says eq "sent" ? " theirs" : " -"), "its names");
+        }
+    }
+};
+
+subtest "17.5 of whom a refusal of an answer speaks" => sub {
+    my $s = space();
+    for ([4, "no\@x.example", {}, "no\@x.example why"], [3, "+49301", {},
+            "+49301 why"], [4, "no\@x.example", { cc => ["o\@x.example"] }, undef]) {
+        my ($type, $to, $metadata, $suppressed) = @$_;
+        my ($id, $job) = answered($s, $type, to_identifier => $to,
+            metadata => $metadata, handed_over => true);
+        sql($db, "SELECT crmapi.answer_refused($job, 'no', 'why')");
+        is(sql($db, "SELECT string_agg(address || ' ' || reason, ',') FROM
+            crmapi.suppression"), $suppressed, $suppressed // "of nobody: it has copies");
+        is(value("message", $id, "status"), "failed", "it has failed");
+        sql($db, "DELETE FROM crmapi.suppression");
+    }
+};
+
+subtest "19 what a mail to a chat's visitor tells: what was said and not seen" => sub {
+    my $s = space();
+    sql($db, "UPDATE crmapi.agent SET chat_mail_fallback = 5
+        WHERE id = '$s->{bot}'");
+    my $hour = 0;
+    my %chat = (type => 1, visitor_id => "v", email => "v\@x.example");
+    # A chat with MEMBERS, whose visitor has not seen MESSAGES; what chat_mail()
+    # makes of it: the mail and its address.
+    my $mailed = sub {
+        my ($members, @messages) = @_;
+        my $talk = talk($s, %chat, %$members);
+        my @ids = map { message($s, $talk, role => "human", status => "sent",
+            created_at => sprintf("2026-12-04T%02d:00Z", 10 + $hour++ % 12), %$_) }
+            @messages;
+        sql($db, row("chat_unseen", %{$s->{in}}, conversation_id => $talk,
+            since => "2026-12-04T00:00Z"));
+        my $job = leased($s, "answer.chat", conversation_id => $talk);
+        sql($db, "SELECT crmapi.chat_mail($job, '$talk')");
+        my ($mail) = sql($db, "SELECT content, to_identifier, content_type,
+            metadata, status FROM crmapi.message WHERE conversation_id = '$talk'
+            AND role = 'system' AND status = 'queued'");
+        return ($mail ? "$mail->[1]: " . $mail->[0] =~ s/\n+/|/gr : undef, $mail,
+            \@ids);
+    };
+    $hour = 0;
+    my @of = map { { content => $_ } } qw(one two);
+    my ($says, $mail, $ids) = $mailed->({}, @of);
+    is($says, "v\@x.example: one|two", "answers, in their order");
+    is_deeply(JSON::PP->new->decode($mail->[3])->{answers}, $ids,
+        "it says which they are");
+    for (["of a person", { role => "assistant" }, 1],
+            ["of the visitor", { role => "user" }],
+            ["of a tool", { role => "tool" }],
+            ["of an agent that used a tool", { role => "assistant",
+                tool_used => "t" }],
+            ["without words", { content => "" }],
+            ["that was seen", { status => "delivered" }],
+            ["that another mail has told", { to_identifier => "v\@x.example" }],
+            ["of before", { created_at => "2026-12-03Z" }]) {
+        my ($what, $members, $is) = @$_;
+        $hour = 0;
+        is(($mailed->({}, { content => "x", %$members }))[0],
+            $is ? "v\@x.example: x" : undef, "what is " . ($is ? "" : "not ")
+            . "told: one $what");
+    }
+    for (["of a teammate", { internal => true }], ["that is deleted",
+            { deleted => true, deleted_at => "2026-12-04Z" }],
+            ["of nobody", { email => "" }], ["of nobody", { email => undef }]) {
+        is(($mailed->($_->[1], @of))[0], undef, "none in a chat $_->[0]");
+    }
+    my $known = make("contact", %{$s->{owned}}, emails => [{
+        email => "c\@x.example", is_primary => true }]);
+    $hour = 0;
+    is(($mailed->({ contact_id => $known, email => $_ }, @of))[0],
+        "c\@x.example: one|two", "else to the contact's address") for "", undef;
+    for (["text/markdown", "text/markdown", "text/markdown"],
+            ["text/plain", "text/markdown", "text/plain"],
+            ["text/plain", undef, "text/markdown"]) {
+        my ($is, @types) = @$_;
+        $hour = 0;
+        is(($mailed->({}, map { { content => "x", content_type => $_ } } @types))
+            [1][2], $is, "its type: of " . join ", ", map { $_ // "none" } @types);
+    }
+};
+
+subtest "10.1 a contact that is found gets what it lacks, and nothing else" => sub {
+    my $s = space();
+    my %says = (first_name => "F", last_name => "L", company => "C",
+        job_title => "J", lead_source => "S", linkedin_url => "https://l.example/",
+        address_line1 => "1", address_line2 => "2", city => "T", state => "A",
+        postal_code => "P", country => "Y");
+    my @address = qw(address_line1 address_line2 city state postal_code country);
+    my @name = qw(first_name last_name);
+    my $mail = 0;
+    # The fields of what the event says that a contact with HAS gets.
+    my $gets = sub {
+        my (%has) = @_;
+        my $address = "fill" . ++$mail . "\@x.example";
+        my $id = make("contact", %{$s->{owned}}, %has, emails => [{
+            email => $address, is_primary => true }],
+            updated_at => "2100-01-01Z");
+        is(taken($s, channel => 4, bot_id => $s->{bot}, email => $address,
+            content => "x", verified => true, contact => \%says)->{contact}, $id,
+            "it is found");
+        my ($row) = sql($db, "SELECT " . join(", ", sort(keys %says),
+            "updated_at > '2100-01-01Z'") . " FROM crmapi.contact WHERE id = '$id'");
+        my %is;
+        @is{sort(keys %says), "later"} = @$row;
+        is(delete $is{later}, "t", "updated_at moves forward");
+        return \%is;
+    };
+    is_deeply($gets->(), \%says, "all of it");
+    for my $field (sort keys %says) {
+        my @whole = (grep { my %of = map { $_ => 1 } @$_; $of{$field} } \@address,
+            \@name)[0];
+        my %is = (%says, map({ $_ => undef } @{$whole[0] || []}), $field => "own");
+        is_deeply($gets->($field => "own"), \%is,
+            "$field is kept" . ($whole[0] ? ": a name, an address is one thing" : ""));
     }
 };
 
