@@ -254,7 +254,7 @@ BEGIN
             FOR UPDATE SKIP LOCKED))
         RETURNING v.id)
     SELECT array_agg(g.id ORDER BY g.id DESC) INTO gone FROM gone g;
-    -- earlier versions had ids that were random
+    -- the id of an event of webhook_test() is random, and behind all others
     last := (SELECT g.id FROM unnest(gone) g(id)
              WHERE substr(g.id::text, 15, 1) = '8'
              ORDER BY g.id DESC LIMIT 1);

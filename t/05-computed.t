@@ -225,6 +225,91 @@ subtest "no event is made by a column that is no part of events" => sub {
         "event_update has all columns but these");
 };
 
+subtest "13.4 what an event tells, and what tells none" => sub {
+    my $s = space();
+    my $in = "workspace_id = '$s->{id}'";
+    sql($db, "SELECT crmapi.event_log('$s->{id}', true)");
+    # The types of the events that SQL makes, in their order.
+    my $tells = sub {
+        my ($sql) = @_;
+        my $last = sql($db, "SELECT max(id::text) FROM crmapi.event WHERE $in");
+        sql($db, $sql);
+        return join " ", map { $_->[0] } sql($db, "SELECT type, 1 FROM crmapi.event
+            WHERE $in AND id::text > '" . ($last // "") . "' ORDER BY id");
+    };
+    my $of = sub { my ($type, $field) = @_; return scalar sql($db, "SELECT fields ->>
+        '$field' FROM crmapi.event WHERE $in AND type = '$type'
+        ORDER BY id DESC LIMIT 1") };
+    my %of = (%{$s->{in}}, contact_id => make("contact", %{$s->{owned}}));
+    my ($flagged, $whole) = map { make("conversation", %{$s->{owned}}, type => 1) }
+        1, 2;
+    my $said = make("message", %{$s->{in}}, conversation_id => $whole,
+        role => "human", status => "sent");
+    make("activity", %of, activity_type => "note", title => "T");
+    make("pipeline_card", %of, title => "T", pipeline_stage_id => $s->{stages}[0]);
+    make("company", %{$s->{owned}}, name => "C");
+    for (["conversation", "subject"], ["activity", "title"],
+            ["pipeline_card", "title"], ["company", "name"],
+            ["contact", "first_name"], ["message", "status"]) {
+        my ($table, $column) = @$_;
+        is($tells->("UPDATE crmapi.$table SET $column = $column WHERE $in"), "",
+            "$table: nothing has changed");
+    }
+    is($tells->("UPDATE crmapi.message SET status = 'delivered' WHERE id =
+        '$said'"), "message.updated", "another status");
+    is($tells->("UPDATE crmapi.conversation SET deleted = true, deleted_at = now()
+        WHERE id = '$flagged'"), "conversation.deleted", "a conversation is deleted");
+    is($tells->("UPDATE crmapi.conversation SET subject = 'x' WHERE id = '$flagged';
+        DELETE FROM crmapi.conversation WHERE id = '$flagged'"), "",
+        "once: its row goes later");
+    is($tells->("DELETE FROM crmapi.conversation WHERE id = '$whole'"),
+        "conversation.deleted", "one that goes at once");
+    my $e = enrolled($s, steps => [{}, {}, {}]);
+    sql($db, "UPDATE crmapi.enrollment_step SET email_subject = 'later'
+        WHERE id = '$e->{steps}[$_]'") for 1, 0;
+    is($tells->("SET enable_indexscan = off; SET enable_bitmapscan = off;
+        UPDATE crmapi.enrollment SET status = 'pending_approval'
+        WHERE id = '$e->{id}'"), "enrollment.updated", "another state");
+    is_deeply([map { $_->{sort_order} } @{JSON::PP->new->decode(
+        $of->("enrollment.updated", "steps"))}], [1, 2, 3],
+        "with its steps in their order, whichever was written last");
+    sql($db, "SELECT crmapi.suppress('$s->{id}', $_, 'why')")
+        for "'no\@x.example', NULL", "NULL, '+4930901820'";
+    make("contact", %{$s->{owned}}, emails => [{ email => "No\@x.example",
+        is_primary => true }], phone_numbers => [{ phone_number => "+49 30 901820",
+        is_primary => true }]);
+    is_deeply(JSON::PP->new->decode($of->("contact.created", "suppressed")),
+        { email => "why", sms => "why" }, "a new contact: what is suppressed");
+};
+
+# The id of such an event is behind all that the log may have.
+subtest "13.4 an event of webhook test that goes moves the log's beginning nowhere"
+        => sub {
+    my $s = space();
+    my $in = "workspace_id = '$s->{id}'";
+    sql($db, "SELECT crmapi.event_log('$s->{id}', true)");
+    my $endpoint = make("webhook_endpoint", %{$s->{in}}, url => "https://x.example/",
+        events => "{form.submitted}", key => \"sha256('k')");
+    my $trim = sub {
+        sql($db, "SELECT crmapi.webhook_test('$s->{id}', '$endpoint', '{}');
+            UPDATE crmapi.webhook_delivery SET status = 'delivered',
+                next_at = NULL, finished_at = now() WHERE $in;
+            SELECT crmapi.$_[0]");
+        is(sql($db, "SELECT count(*) FROM crmapi.event WHERE $in"), 0, "all go");
+        return scalar sql($db, "SELECT since FROM crmapi.event_feed WHERE $in");
+    };
+    for my $by ("event_trim(now() + interval '1 day', 1000)",
+            "retention_events('$s->{id}', now() + interval '2 days', 1000)") {
+        sql($db, "UPDATE crmapi.workspace SET retention_events = 1
+            WHERE id = '$s->{id}'");
+        my $was = sql($db, "SELECT since FROM crmapi.event_feed WHERE $in");
+        is($trim->($by), $was, "it alone");
+        make("contact", %{$s->{owned}});
+        my $last = sql($db, "SELECT id FROM crmapi.event WHERE $in");
+        is($trim->($by), $last, "and another one: that moves it");
+    }
+};
+
 subtest "what refers to a contact moves when it is merged (contract 20.5)"
         => sub {
     my @tables = map { @$_ } sql($db, "SELECT c.relname::text FROM pg_class c JOIN"

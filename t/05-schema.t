@@ -716,4 +716,46 @@ subtest "each function is short, and its comment says who may call it" => sub {
     }
 };
 
+# The parts of the functions' bodies that LIKE finds, each as [function, text].
+sub in_functions {
+    my ($like) = @_;
+    my $functions = functions();
+    return map { my $name = $_; map { [$name, s/\s+/ /gr] }
+        $functions->{$name}{body} =~ s/--.*//gr =~ /$like/g }
+        sort keys %$functions;
+}
+
+subtest "each write by a function moves updated_at forward (contract 6.6)" => sub {
+    my @tables = map { $_->[0] } sql($db, "SELECT c.relname, 1 FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'updated_at'
+        WHERE c.relnamespace = 'crmapi'::regnamespace AND c.relkind = 'r'
+          AND c.relname <> 'contact_change' AND NOT EXISTS (
+              SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid
+                AND t.tgname IN ('touch', 'transition')) ORDER BY 1");
+    my $of = join "|", @tables;
+    my @writes = in_functions(qr/UPDATE\ crmapi\.(?:$of)\ \w+\ SET.*?;|
+        DO\ UPDATE\ SET[^;]*\bupdated_at\b[^;]*;/sx);
+    cmp_ok(@writes, ">", 8, "writes of $of");
+    like($_->[1], qr/\bupdated_at = /, "$_->[0] sets it") for @writes;
+    my @sets = in_functions(
+        qr/(?:,\s*|\bSET\s|NEW\.)(updated_at\ (?::=|(?<!NEW\.updated_at\ )=\ (?!NEW))
+        .*?)(?:;|WHERE|$)/sx);
+    cmp_ok(@sets, ">", 10, "what it is set to");
+    like($_->[1], qr/^updated_at\ :?=\ greatest\(\s?(?:NEW\.updated_at,\ )?
+        crmapi\.now_ms\(\),\ (?:\w+|OLD)\.updated_at\ \+\ interval
+        \ '1\ millisecond'\)/x, "$_->[0]: to a later time, whatever the clock says")
+        for @sets;
+};
+
+subtest "several rows are locked in the order of their ids" => sub {
+    my @locks = in_functions(qr/((?:PERFORM|SELECT)\b
+        (?:(?!\bPERFORM\b|\bSELECT\b|;).)*?)
+        \bFOR\ (?:NO\ KEY\ )?UPDATE(?!\ SKIP)/sx);
+    cmp_ok(@locks, ">", 40, "locks");
+    # one row is named by its key
+    my $one = qr/ (?:\w\.id|u\.conversation_id) = (?!ANY)/;
+    like($_->[1], qr/$one| ORDER BY \w\.(?:\w+_)?id $/,
+        "$_->[0]: one row, or in this order") for @locks;
+};
+
 done_testing();

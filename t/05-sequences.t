@@ -222,6 +222,66 @@ subtest "a step that was not sent: what becomes of it" => sub {
     }
 };
 
+subtest "what the end of an enrollment leaves, and what it says" => sub {
+    my $s = space();
+    my $other = enrolled($s, status => "approved", steps => [{}]);
+    my $job = sub {
+        my ($e, $step) = @_;
+        return scalar sql($db, row("job", %{$s->{in}}, kind => "sequence.step",
+            payload => { enrollment_id => $e->{id}, $step ? (step_id => $step)
+                : () }) =~ s/;\n$/ RETURNING id/r);
+    };
+    my $others = $job->($other, $other->{steps}[0]);
+    # how it ends: its step that is being sent, stop_reason, generation_error
+    for (["sending - -", "nothing that lives", ""],
+            ["sending why -", "enrollment_stop", "'why'"],
+            ["sending reply -", "contact_replied", ""],
+            ["failed - why", "enrollment_failed", "'why'"]) {
+        my ($is, $by, $because) = @$_;
+        my $e = enrolled($s, status => "approved", steps => [
+            { status => "sending" }, {}]);
+        my ($sending, $waits) = @{$e->{steps}};
+        my ($sends, $later, $asks) = map { $job->($e, $_) } $sending, $waits, undef;
+        my (undef, $lease) = leased($s, enrollment_id => $e->{id});
+        my $call = $by eq "enrollment_stop" ? "'$s->{id}', '$e->{id}', $because"
+            : $by eq "contact_replied" ? "'$s->{id}', '$e->{contact}'"
+            : "$lease, '$e->{id}', $because";
+        my $ends = $by =~ /_/;
+        sql($db, "SELECT crmapi.$by($call)") if $ends;
+        is(join(" ", value("enrollment_step", $sending, "status"),
+            value("enrollment", $e->{id}, "coalesce(stop_reason, '-') || ' ' ||
+                CASE WHEN status = 'failed' THEN generation_error ELSE '-' END")),
+            $is, $by);
+        is(value("enrollment_step", $waits, "status"),
+            $ends ? "cancelled" : "scheduled", "$by: the next step");
+        my @states = map { value("job", $_, "state") } $sends, $later, $asks;
+        is("@states", $by eq "enrollment_failed" ? "cancelled cancelled cancelled"
+            : $ends ? "ready cancelled cancelled" : "ready ready ready",
+            "$by: the job of what is being sent is left to the worker");
+    }
+    is(value("job", $others, "state"), "ready", "another one's is");
+};
+
+subtest "17.5 who cannot or must not be sent to is suppressed, by any channel" => sub {
+    my $s = space();
+    for (["email", "no\@x.example", "bounced"], ["sms", "+49301", "unsubscribed"],
+            ["voice", "+49302", "bounced"], ["sms", undef, "bounced"]) {
+        my ($channel, $to, $because) = @$_;
+        my $e = enrolled($s, status => "approved", steps => [{ status => "sending",
+            channel => $channel, to_identifier => $to }]);
+        my (undef, $job) = leased($s, enrollment_id => $e->{id},
+            step_id => $e->{steps}[0]);
+        sql($db, "SELECT crmapi.step_refused($job, '$e->{id}', '$e->{steps}[0]',
+            'no', '$because')");
+        is(sql($db, "SELECT string_agg(address || ' ' || reason, ',') FROM
+            crmapi.suppression"), $to ? "$to $because" : undef,
+            "$channel: " . ($to // "no address"));
+        is(value("enrollment_step", $e->{steps}[0], "status"), "failed",
+            "$channel: the step has failed");
+        sql($db, "DELETE FROM crmapi.suppression");
+    }
+};
+
 subtest "who is asked to review an enrollment" => sub {
     my ($s, $other) = (space(), space());
     my %admin = map { $_->{id} => make("admin", %{$_->{in}},
