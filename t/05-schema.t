@@ -59,6 +59,38 @@ subtest "every foreign key has an index to look it up by" => sub {
     is_deeply(\@wrong, [], "all have");
 };
 
+# What refers to rows of a table, by what becomes of it when such a row is deleted: it
+# goes, too; it loses the reference, and nothing else; or it keeps the row.
+my %DELETED = (
+    agent => "keeps: company contact conversation form pipeline pipeline_stage sequence"
+        . " sequence_template",
+    attachment => "goes: attachment_piece", company => "loses: activity contact",
+    contact => "loses: activity conversation pipeline_card submission",
+    conversation => "goes: chat_unseen message", event => "goes: webhook_delivery",
+    enrollment => "goes: enrollment_step past_send", form => "keeps: submission",
+    message => "goes: attachment message_html original past_answer",
+    pipeline => "keeps: pipeline_stage", plan => "keeps: workspace",
+    pipeline_stage => "keeps: pipeline_card; loses: company contact",
+    sequence => "goes: enrollment", sequence_template => "keeps: sequence",
+    webhook_delivery => "goes: webhook_attempt",
+    webhook_endpoint => "goes: webhook_delivery");
+
+subtest "what becomes of that which refers to a row that is deleted" => sub {
+    my $is = sub { sql($db, "SELECT r.relname::text, string_agg(r.does || ': '
+            || r.names, '; ' ORDER BY r.does) FROM (
+        SELECT r.relname, CASE f.confdeltype WHEN 'c' THEN 'goes' WHEN 'a' THEN
+            'keeps' WHEN 'n' THEN CASE WHEN f.confdelsetcols = f.conkey[2:] THEN
+            'loses' ELSE 'loses more' END ELSE 'other' END AS does,
+            string_agg(c.relname, ' ' ORDER BY c.relname COLLATE \"C\") AS names
+        FROM pg_constraint f JOIN pg_class r ON r.oid = f.confrelid
+        JOIN pg_class c ON c.oid = f.conrelid
+        WHERE f.connamespace = 'crmapi'::regnamespace AND f.contype = 'f'
+          AND (r.relname = 'workspace') = ($_[0]) GROUP BY 1, 2) r GROUP BY 1") };
+    is_deeply({ map { @$_ } $is->("false") }, \%DELETED, "as contract 9.6 says");
+    like(join("; ", map { $_->[1] } $is->("true")), qr/^goes: [\w ]+\z/,
+        "with a workspace all goes");
+};
+
 # The table of a list's path, where its name is another one.
 my %listed = (companies => "company", activities => "activity",
     "sequences/enrollments" => "enrollment",
@@ -496,6 +528,34 @@ my %CHECKS = (
     "workspace.slug_check" => [map { "slug = $_" } "''", "'Upper'", "'a_b'",
         "repeat('x', 64)", "repeat('x', 63)"],
     "workspace.title_check" => long(name => 1, 1000));
+# What public.told() says of each of SQLS: "taken", or the constraint that refuses it.
+# Triggers do not run, and all is undone.
+sql($db, <<'SQL');
+CREATE FUNCTION public.told(statement text) RETURNS text LANGUAGE plpgsql
+SET session_replication_role = replica AS $$
+DECLARE
+    refused text;
+    of text;
+    n integer;
+BEGIN
+    EXECUTE statement;
+    GET DIAGNOSTICS n = ROW_COUNT;
+    RAISE EXCEPTION USING ERRCODE = 'YYYYY',
+        MESSAGE = CASE n WHEN 0 THEN 'no row' ELSE 'taken' END;
+EXCEPTION WHEN check_violation OR unique_violation THEN
+    GET STACKED DIAGNOSTICS refused = CONSTRAINT_NAME, of = TABLE_NAME;
+    RETURN CASE WHEN starts_with(refused, of || '_')
+        THEN substr(refused, length(of) + 2) ELSE refused END;
+WHEN OTHERS THEN RETURN SQLERRM;
+END
+$$
+SQL
+sub told {
+    return map { $_->[0] } sql($db, "SELECT public.told(x.s) FROM unnest(ARRAY["
+        . join(", ", map { quoted($_) } @_) . "]) WITH ORDINALITY x(s, n)"
+        . " ORDER BY x.n");
+}
+
 # Of each CHECK there is a row in %CHECKS, and it refuses what the row says. ID is a
 # workspace that has rows in all tables.
 sub checks_refuse {
@@ -512,34 +572,11 @@ sub checks_refuse {
                 $to = "taken";
                 next;
             }
-            push @sql, quoted("UPDATE crmapi.$table SET $set WHERE $where");
+            push @sql, "UPDATE crmapi.$table SET $set WHERE $where";
             push @expected, "$check: $set: $to";
         }
     }
-    # the constraint that refuses a statement, which is undone; without triggers
-    sql($db, <<'SQL');
-CREATE FUNCTION public.told(statement text) RETURNS text LANGUAGE plpgsql
-SET session_replication_role = replica AS $$
-DECLARE
-    refused text;
-    of text;
-    n integer;
-BEGIN
-    EXECUTE statement;
-    GET DIAGNOSTICS n = ROW_COUNT;
-    RAISE EXCEPTION USING ERRCODE = 'YYYYY',
-        MESSAGE = CASE n WHEN 0 THEN 'no row' ELSE 'taken' END;
-EXCEPTION WHEN check_violation THEN
-    GET STACKED DIAGNOSTICS refused = CONSTRAINT_NAME, of = TABLE_NAME;
-    RETURN CASE WHEN starts_with(refused, of || '_')
-        THEN substr(refused, length(of) + 2) ELSE refused END;
-WHEN OTHERS THEN RETURN SQLERRM;
-END
-$$
-SQL
-    my @told = map { $_->[0] } sql($db, "SELECT public.told(x.s)"
-        . " FROM unnest(ARRAY[" . join(", ", @sql) . "]) WITH ORDINALITY x(s, n)"
-        . " ORDER BY x.n");
+    my @told = told(@sql);
     is_deeply([map { $expected[$_] =~ s/[^ ]+\z/$told[$_]/r } 0 .. $#expected],
         \@expected, "each CHECK refuses what it is for, and nothing else");
     # a domain's CHECK is that of some column
@@ -553,6 +590,54 @@ SQL
         # a column's type and usage.check say the same as these
         $names->("amount_check", "usage.requests_check", keys %CHECKS),
         "each has such a row");
+}
+
+# Members that a second row may share with no other one of the table, with what makes
+# it another row otherwise; and SQL that goes before.
+my %UNIQUE = (
+    "admin.workspace_id_email_key_key" => ["email = upper(email)"],
+    "agent.slug" => [\"slug = 'x'"],
+    "attachment.workspace_id_message_id_number_key" => [],
+    "api_key.by_terms" => ["key_hash = sha256('2')", "terms = coalesce(terms, id)"],
+    "api_key.key_hash_key" => [],
+    (map { ("$_.external" => [\"external_id = 'x'"]) } "company", "contact"),
+    "enrollment.workspace_id_sequence_id_key" => [],
+    "enrollment_step.workspace_id_enrollment_id_sort_order_key" => [],
+    "intake_key.key_hash_key" => [],
+    "sequence.workspace_id_idempotency_key_key" => [\"idempotency_key = 'x'"],
+    "suppression.workspace_id_address_kind_key" => ["email = upper(email)"],
+    "workspace.slug_key" => []);
+
+# Each unique index is one of %UNIQUE, and refuses a copy of a row of ID.
+sub copies_refused {
+    my ($id) = @_;
+    my %columns = map { @$_ } sql($db, "SELECT c.relname, string_agg(a.attname, ', ')
+        FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+            AND NOT a.attisdropped AND a.attgenerated = '' AND a.attname <> 'id'
+        WHERE c.relnamespace = 'crmapi'::regnamespace GROUP BY 1");
+    my @names = sort keys %UNIQUE;
+    my @sql = map {
+        my ($table) = /^(\w+)/;
+        my $mine = ($table eq "workspace" ? "id" : "workspace_id") . " = '$id'";
+        my ($before, $values) = ("", $columns{$table});
+        for my $set (@{$UNIQUE{$_}}) {
+            if (ref $set) {
+                $before = "UPDATE crmapi.$table SET $$set WHERE $mine; ";
+                next;
+            }
+            my ($column, $value) = split / = /, $set;
+            $values =~ s/\b$column(?=,|\z)/$value/;
+        }
+        "${before}INSERT INTO crmapi.$table (id, $columns{$table}) SELECT"
+            . " gen_random_uuid(), $values FROM crmapi.$table WHERE $mine" } @names;
+    my @told = told(@sql);
+    is_deeply([map { $names[$_] =~ s/\.\K.*/$told[$_]/r } 0 .. $#names], \@names,
+        "each unique index refuses a second row");
+    is_deeply([sort map { $_->[0] } sql($db, "SELECT c.relname || '.'
+            || substr(x.relname, length(c.relname) + 2) FROM pg_index i
+        JOIN pg_class c ON c.oid = i.indrelid JOIN pg_class x ON x.oid = i.indexrelid
+        WHERE c.relnamespace = 'crmapi'::regnamespace AND i.indisunique
+          AND NOT i.indisprimary")], \@names, "there are no others");
 }
 
 # What rows of the workspace ID are called, and where they are, stays as it is: the
@@ -654,6 +739,7 @@ subtest "deleting a workspace takes all of it" => sub {
     is(join(" ", grep { !$full{$_} } @tables), "", "all of them have rows");
     never_change($s->{id});
     checks_refuse($s->{id});
+    copies_refused($s->{id});
     sql($db, "DELETE FROM crmapi.workspace WHERE id = '$s->{id}'");
     is_deeply([sql($db, $left)], [], "and now none has, nor a counter");
     counters_right("of other workspaces");
