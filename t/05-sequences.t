@@ -401,11 +401,34 @@ subtest "18.4 the thread of a step's mail: those before to the same address" => 
 
 # ---- jobs and channels -------------------------------------------------------------
 
-subtest "a job wakes whoever listens" => sub {
-    my ($code, $out, $err) = run_program(command => ["psql", "-X", "-q", "-d",
+subtest "a job wakes whoever listens, if it is due within two seconds" => sub {
+    my $new = sub { row("job", %{$w->{in}}, kind => "k.x", run_at =>
+        \"now() + interval '$_[0]'") =~ s/;\n\z//r };
+    my $id = sql($db, $new->("1 h") . " RETURNING id");
+    my $mine = "WHERE workspace_id = '$w->{id}' AND id = $id";
+    # what is done, what listeners are told, and whether the job may be claimed
+    my @does = ([$new->("0 s"), "k"], [$new->("2 s"), ""], [$new->("2.001 s"), "none"],
+        map { ["UPDATE crmapi.job SET $_->[0] $mine", @$_[1, 2]] }
+        ["run_at = now()", "k", "t"],
+        ["run_at = now() + interval '1 h'", "none", "f"],
+        ["run_at = now() + interval '2 s'", "", "f"],
+        ["state = 'leased', leased_by = 'x', leased_until = now(), run_at = now()",
+            "none", "f"],
+        ["state = 'ready', leased_by = NULL, leased_until = NULL", "k", "t"],
+        ["attempts = 2", "none", "t"], ["state = 'done'", "none", "t"]);
+    my ($code, $out, $err) = run_program(command => ["psql", "-XAtq", "-d",
         postgres()->conninfo($db, "postgres")], stdin => "LISTEN crmapi_job;\n"
-        . row("job", %{$w->{in}}, kind => "k") . "SELECT 1;\n");
-    like($out, qr/notification "crmapi_job"/, "notified") or diag($err);
+        . join "", map { "\\echo next\n$_->[0];\n" . ($_->[2]
+            ? "SELECT 'due ' || is_due FROM crmapi.job $mine;\n" : "") } @does);
+    my (undef, @is) = split /^next\n/m, $out;
+    is($err, "", "all is done");
+    for my $n (0 .. $#does) {
+        my ($told) = $is[$n] =~ /"crmapi_job"( with payload "k")?/
+            ? $1 ? "k" : "" : "none";
+        my ($due) = $is[$n] =~ /^due (\w)/m;
+        is_deeply([$told, $due], [@{$does[$n]}[1, 2]],
+            $does[$n][0] =~ s/ (?:$mine|.*VALUES)//r);
+    }
 };
 
 # The table of channels in C and what SQL knows of them.

@@ -103,6 +103,14 @@ subtest "totals follow every change (contract 7.11)" => sub {
         SELECT kind, counted - actual FROM crmapi.counter_verify()
         WHERE workspace_id = '$s->{id}'; ROLLBACK")], [["company", 1],
         ["company", 1]], "one that is wrong would be shown");
+    for my $kind ("company", "contact", "conversation") {
+        sql($db, "UPDATE crmapi.$kind SET bot_id = '$bot'
+            WHERE workspace_id = '$s->{id}'");
+        counters_right("$kind: all are of another agent");
+    }
+    sql($db, "UPDATE crmapi.conversation SET bot_id = '$s->{bot}',
+        deleted = deleted IS NOT TRUE WHERE workspace_id = '$s->{id}'");
+    counters_right("deleted or restored, and of another agent, at once");
     refused("TRUNCATE crmapi.contact CASCADE", qr/counted/,
         "a TRUNCATE would be missed, so it is refused");
 };
