@@ -32,6 +32,11 @@ my $document = $json->decode(<<'END');
           "required": ["data"], "additionalProperties": false,
           "properties": {"data": {"$ref": "#/components/schemas/Thing"}}}}}},
       "204": {"description": "nothing"}}}},
+  "/things": {"post": {"requestBody": {"content": {"application/json": {
+      "schema": {"type": "object", "additionalProperties": false,
+        "properties": {"code": {"type": "string", "pattern": "^[a-z]+$"},
+          "n": {"type": "integer"}, "x": {"type": "boolean"}}}}}},
+    "responses": {"201": {}, "422": {}}}},
   "/things/special": {"get": {"responses": {"204": {}}}}},
  "components": {
   "parameters": {"deep": {"name": "deep", "in": "query"}},
@@ -105,12 +110,28 @@ like(join(";", $checker->check($asked, answer(204, "x"))),
     qr/has a body, and none is declared/, "noticed: a body with a 204");
 is(join(";", $checker->check({ %$asked, path => "/api/v1/things/special" },
     answer(204, ""))), "", "a fixed path goes before a parameter");
+for my $case (
+    [201, '{"code":"a","n":10000000000000000000000}', {}, ""],
+    [201, '{"code":"A"}', {}, qr/request\.code: does not match/],
+    [201, '{"other":1}', {}, qr/request\.other: is not allowed/],
+    [201, '{"other":1}', { Prefer => "handling=lenient" }, ""],
+    [201, '{"n":1.5}', {}, qr/request\.n: is number, not integer/],
+    [201, '{"x":null}', {}, ""],
+    [422, '{"code":"A"}', {}, ""],
+) {
+    my ($status, $body, $sent, $problem) = @$case;
+    my $text = join ";", $checker->check({ method => "POST", headers => $sent,
+        path => "/api/v1/things", body => $body }, answer($status, ""));
+    ref $problem ? like($text, $problem, "noticed: $body was taken")
+        : is($text, "", "$body with $status");
+}
 {
     local $ENV{CRM_TEST_RECORDS} = tempdir(CLEANUP => 1);
     my $fresh = CrmTest::OpenAPI->new($document);
     $fresh->check({ %$asked, query => "deep=1" }, answer(204, ""));
-    is_deeply($fresh->untouched, ["operation GET /things/special",
-        "status GET /things/special 204", "status GET /things/{id} 200"], "untouched parts are known");
+    is_deeply($fresh->untouched, ["operation POST /things",
+        "status POST /things 201", "status POST /things 422",
+        "operation GET /things/special", "status GET /things/special 204", "status GET /things/{id} 200"], "untouched parts are known");
 }
 
 # --- what servers log --------------------------------------------------------

@@ -78,7 +78,7 @@ sub type_of {
     return "array" if ref $value eq "ARRAY";
     return "object" if ref $value eq "HASH";
     return "boolean" if Cpanel::JSON::XS::is_bool($value);
-    return "number" if ref $value;      # a big number
+    return $value->is_int ? "integer" : "number" if ref $value; # a big one
     my $flags = B::svref_2object(\$value)->FLAGS;
     return "string" if $flags & B::SVf_POK;
     return $value == int $value ? "integer" : "number";
@@ -306,7 +306,35 @@ sub check {
     $declared = $self->resolve($declared);
     return map { "$name: $status: $_" }
         $self->header_problems($declared, $response),
-        $self->body_problems($declared, $response, $method);
+        $self->body_problems($declared, $response, $method),
+        $self->taken_problems($operation, $request, $response);
+}
+
+# What the JSON in REQUEST's body, which the server has taken by RESPONSE, has that
+# OPERATION does not allow: the document would keep clients from it.
+sub taken_problems {
+    my ($self, $operation, $request, $response) = @_;
+    my $content = $self->resolve($operation->{requestBody} // {})->{content};
+    my $media = $content && $content->{"application/json"};
+
+    return if !$media || $response->status !~ /^2/
+        # it was asked to ignore what it does not know
+        || ($request->{headers}{Prefer} // "") =~ /handling *= *"?lenient/i;
+    my $value = eval {
+        Cpanel::JSON::XS->new->utf8->allow_bignum
+            ->decode($request->{body} // "");
+    };
+    return if !defined $value;      # another encoding
+    my $answer = $response->body ne "" && $response->json;
+    my $data = ref $answer eq "HASH" && ref $answer->{data} eq "HASH"
+        ? $answer->{data} : {};
+    # An item of an upsert is taken or refused by itself, and its bot_id is read
+    # only if it creates something (contract 10.3). A null that is there already
+    # may be sent back with the rest (6.2).
+    my %refused = map { $_->{index} => 1 } @{$data->{errors} || []};
+    return grep { /^request\.\w+\[(\d+)\]/ ? !$refused{$1} && !/\.bot_id: /
+            : !/^request\.(\w+): is null/ || defined $data->{$1} }
+        $self->problems($value, $media->{schema}, "request");
 }
 
 sub header_problems {
