@@ -288,7 +288,8 @@ subtest "an answer inside a tool's result is never sent by itself" => sub {
 };
 
 subtest "a graceful restart loses no answer" => sub {
-    my ($httpd, $w, @ids) = server();
+    # new processes connect, on a busy machine slowly
+    my ($httpd, $w, @ids) = server(undef, "CrmApiDatabaseWait 30s\n");
     my $clients = clients($httpd, $w);
     my ($lost, $restarts) = (0, 0);
 

@@ -84,7 +84,7 @@ my @PARSERS = (
     [mail => "quoted-printable", "Content-Transfer-Encoding: quoted-printable"
         . "\r\n\r\n", "\r\n", 4096, "=", "=C3=A4", "=\r\n", "=3D", " \r\n"],
     [mail => "base64", "Content-Transfer-Encoding: base64\r\n\r\n", "\r\n",
-        4096, "SGVs", "=", "\r\n", "-", "AA"],
+        4096, "SGVs", "=", "\r\n", "-", "AA", "A=", "AA==", "A=\r\n", "A \r\n\r\n"],
     [mail => "ISO-2022-JP", "Content-Type: text/plain; charset=iso-2022-jp"
         . "\r\n\r\n", "\r\n", 2048, "\e\$B", "\e(B", "\e", "\e\$B\$\"\e(B"],
     [mail => "UTF-7", "Content-Type: text/plain; charset=utf-7\r\n\r\n", "\r\n",
@@ -110,7 +110,7 @@ my @PARSERS = (
         "phone=1&", "{\"a\":\"b\",", "[", "s%5B%5D=a&", ";"],
     [intake => "a multipart form", "--x\r\n", "--x--\r\n", 2048, "--x\r\n",
         "Content-Disposition: form-data; name=a\r\n\r\nb\r\n--x\r\n",
-        "Content-Disposition: form-data; name=\"", "A: b\r\n", "\r\n", "\r\n--x",
+        "Content-Disposition: form-data; name=\"", "A: b\r\n", "\r\n a", "\r\n", "\r\n--x",
         "; a=b", "\"", "\\\"", "--", "\r\n\r\n", "-", "\r"],
     [token => "a form", "", "", 2048, "a=b&", "a=%0D%0A&", "%", "&", "=",
         "a=\r\n", "+", "--x\r\n", "A.", "."],

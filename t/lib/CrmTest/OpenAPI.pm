@@ -318,6 +318,8 @@ sub taken_problems {
     my $media = $content && $content->{"application/json"};
 
     return if !$media || $response->status !~ /^2/
+        # it was not read
+        || $response->header("Idempotent-Replayed")
         # it was asked to ignore what it does not know
         || ($request->{headers}{Prefer} // "") =~ /handling *= *"?lenient/i;
     my $value = eval {
