@@ -149,8 +149,8 @@ static int visit_words(const char *value, int angled, visit_fn visit,
             len--;
         }
         after = value + len;
-        if (len && strncmp(after, "\"@", 2) && memchr(value, '@', len) && !crm_text_email(value, len)
-            && crm_text_valid_utf8(value, len)
+        if (len && strncmp(after, "\"@", 2) && memchr(value, '@', len)
+            && !crm_text_email(value, len) && crm_text_valid_utf8(value, len)
             && (!angled || (value > before && value[-1] == '<'))) {
             name = name_beside(before, (apr_size_t)(value - before), pool);
             if (!name && !strchr(after, '@')) {
