@@ -223,6 +223,9 @@ subtest "another tenant cannot take an address" => sub {
         my ($shown) = $@ =~ /ERROR:\s+(.*)/;
         unlike($shown // "", qr/\Q$slug\E|@{[$w->id]}/,
             "which names no workspace");
+        ok(!eval { sql($database, "UPDATE crmapi.agent SET $field = '$object->{$field}'"
+            . " WHERE workspace_id = '@{[$other->id]}'"); 1 }, "nor by a change");
+        like($@, qr/belongs to another agent/, "which is refused likewise");
     }
     is(reached($w), $ALL, "the first one has its addresses");
     is(reached($other), $ALL, "and the other one its own");
