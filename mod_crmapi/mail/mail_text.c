@@ -42,11 +42,13 @@ static const struct {
     {"h4", PARAGRAPH}, {"h5", PARAGRAPH}, {"h6", PARAGRAPH},
     {"head", NOTHING}, {"header", LINE}, {"hr", RULE},
     {"iframe", NOTHING}, {"img", IMAGE}, {"legend", LINE},
-    {"li", ITEM}, {"main", LINE}, {"menu", BULLETS}, {"nav", LINE}, {"noembed", NOTHING},
+    {"li", ITEM}, {"main", LINE}, {"menu", BULLETS}, {"nav", LINE},
+    {"noembed", NOTHING},
     {"noframes", NOTHING}, {"object", NOTHING},
     {"ol", NUMBERS}, {"option", LINE}, {"p", PARAGRAPH}, {"pre", PRE},
     {"script", NOTHING}, {"section", LINE}, {"select", NOTHING},
-    {"style", NOTHING}, {"summary", LINE}, {"svg", NOTHING}, {"table", LINE}, {"td", CELL},
+    {"style", NOTHING}, {"summary", LINE}, {"svg", NOTHING},
+    {"table", LINE}, {"td", CELL},
     {"template", NOTHING}, {"th", CELL}, {"title", NOTHING}, {"tr", LINE},
     {"ul", BULLETS}, {"video", NOTHING},
 };
@@ -253,7 +255,7 @@ static void read_number(int *number_p, const xmlChar **attributes,
     char *end;
     long number = value ? strtol(value, &end, 10) : 0;
 
-    if (value && end != value && labs(number) <= NUMBER_MAX) {
+    if (value && end != value && number >= -NUMBER_MAX && number <= NUMBER_MAX) {
         *number_p = (int)number - 1;
     }
 }

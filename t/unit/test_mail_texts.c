@@ -457,6 +457,8 @@ static const struct {
     {"<ol start=5><li>a<li>b</ol>", "5. a\n6. b"},
     {"<ol><li value=7>a<li>b</ol>", "7. a\n8. b"},
     {"<ol start=x><li>a<li value=''>b</ol>", "1. a\n2. b"},
+    {"<ol start=-9223372036854775808><li>a</ol>", "1. a"},
+    {"<ol start=-1000000><li>a</ol>", "-1000000. a"},
     {"<ol start=99999999999999999999><li>a</ol><ul><li value=3>b</ul>",
      "1. a\n\n- b"},
     /* elements that are lines */
