@@ -36,8 +36,8 @@ void crm_etag_make(char out[CRM_ETAG_SIZE], const char *updated_at,
 const char *crm_etags_read(crm_etags_t *tags, const char *header,
                            apr_pool_t *pool);
 
-/* Return whether TAGS has TAG, made by crm_etag_make(), or is "*". WEAKLY: weak
- * tags count, too. A suffix that begins with '-' is ignored as
+/* Return whether TAGS has TAG, a strong one with its quotes, or is "*". WEAKLY:
+ * weak tags count, too. A suffix that begins with '-' is ignored as
  * well: mod_deflate and mod_brotli add "-gzip" and "-br" to the tags of bodies
  * that they compress. */
 int crm_etags_have(const crm_etags_t *tags, const char *tag, int weakly);
