@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "apr_base64.h"
-#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_text.h"
@@ -19,9 +18,18 @@
 /* Least digits of a line that goes on behind padding. Words may stand there. */
 #define PIECE 8
 
+/* Return the value of the digit C; 64 if it is none. */
+static unsigned value_of(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (unsigned)(c - 'A')
+           : c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 26
+           : c >= '0' && c <= '9' ? (unsigned)(c - '0') + 52
+           : c == '+' ? 62 : c == '/' ? 63 : 64;
+}
+
 static int is_digit(char c)
 {
-    return apr_isalnum(c) || c == '+' || c == '/';
+    return value_of(c) != 64;
 }
 
 /* Return whether BYTES, LEN of them, can be a text: without control characters,
@@ -183,15 +191,6 @@ apr_size_t crm_mail_base64_end(const char *raw, apr_size_t len)
         }
     }
     return len;
-}
-
-/* Return the value of the digit C; 64 if it is none. */
-static unsigned value_of(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (unsigned)(c - 'A')
-           : c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 26
-           : c >= '0' && c <= '9' ? (unsigned)(c - '0') + 52
-           : c == '+' ? 62 : c == '/' ? 63 : 64;
 }
 
 void crm_mail_base64_add(crm_buf_t *buf, const char *text, apr_size_t len)
