@@ -128,10 +128,10 @@ int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
 apr_size_t crm_mail_base64_piece(const char *raw, apr_size_t len)
 {
     const char *end = raw + len, *c = memchr(raw, '=', len), *line;
-    apr_size_t digits = 0;
+    apr_size_t digits = 0, inner = c ? inner_padding(c, end) : 0;
 
-    if (c && inner_padding(c, end)) {
-        return (apr_size_t)(c - raw) + inner_padding(c, end);
+    if (inner) {
+        return (apr_size_t)(c - raw) + inner;
     }
     while (c && c < end && *c == '=') {
         c++;

@@ -163,23 +163,9 @@ static const char *read_content(apr_size_t *len_p, GMimeDataWrapper *content,
     return bytes;
 }
 
-/* Return the LEN bytes RAW of a text that is encoded in ENCODING, decoded: *LEN_P
- * bytes and a NUL, in POOL. */
-static const char *decode(apr_size_t *len_p, const char *raw, apr_size_t len,
-                          GMimeContentEncoding encoding, apr_pool_t *pool)
-{
-    GMimeStream *stream = g_mime_stream_mem_new_with_buffer(raw, len);
-    GMimeDataWrapper *content = g_mime_data_wrapper_new_with_stream(stream,
-                                                                    encoding);
-    const char *bytes = read_content(len_p, content, 0, pool);
-
-    g_object_unref(content);
-    g_object_unref(stream);
-    return bytes;
-}
-
-/* Decode the LEN bytes RAW of base64 as decode(). Several pieces may be joined,
- * each with its own padding; some have none. What is behind the last one is words. */
+/* Return the LEN bytes RAW of base64, decoded: *LEN_P bytes and a NUL, in POOL.
+ * Several pieces may be joined, each with its own padding; some have none. What is
+ * behind the last one is words. */
 static const char *decode_base64(apr_size_t *len_p, const char *raw,
                                  apr_size_t len, apr_pool_t *pool)
 {
@@ -200,12 +186,15 @@ static const char *decode_base64(apr_size_t *len_p, const char *raw,
     return all.data;
 }
 
-/* Decode the LEN bytes RAW of quoted-printable as decode(). Blanks behind the '=' of
- * a soft line end are none of it (RFC 2045, 6.7). */
+/* Return the LEN bytes RAW of quoted-printable as decode_base64(). Blanks behind the
+ * '=' of a soft line end are none of it (RFC 2045, 6.7). */
 static const char *decode_quoted(apr_size_t *len_p, const char *raw,
                                  apr_size_t len, apr_pool_t *pool)
 {
     char *bare = apr_palloc(pool, len + 1), *out = bare;
+    GMimeStream *stream;
+    GMimeDataWrapper *content;
+    const char *bytes;
 
     for (apr_size_t i = 0; i < len; i++) {
         *out++ = raw[i];
@@ -215,8 +204,13 @@ static const char *decode_quoted(apr_size_t *len_p, const char *raw,
             i += strchr("\r\n", raw[i + 1 + blanks]) ? blanks : 0;
         }
     }
-    return decode(len_p, bare, (apr_size_t)(out - bare),
-                  GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE, pool);
+    stream = g_mime_stream_mem_new_with_buffer(bare, (size_t)(out - bare));
+    content = g_mime_data_wrapper_new_with_stream(
+        stream, GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE);
+    bytes = read_content(len_p, content, 0, pool);
+    g_object_unref(content);
+    g_object_unref(stream);
+    return bytes;
 }
 
 /* Return whether CONTENT, base64, is not one piece that ends with its padding. */

@@ -35,6 +35,13 @@ static void same(const char *what, const char *got, const char *want)
 #define ALTERNATIVES "--b\nContent-Type: text/plain\n\nplain\n--b\n" \
                      "Content-Type: text/html\n\n<p>rich</p>\n--b--\n"
 
+/* Return the text of a mail that is HTML. */
+static const char *text_of_html(const char *html)
+{
+    return text_of(apr_pstrcat(crm_check_pool(), HEAD
+                               "Content-Type: text/html\n\n", html, NULL));
+}
+
 static const struct {
     const char *mail, *text;
 } repaired[] = {
@@ -383,9 +390,9 @@ static const char *quoted(const char *style)
 
 START_TEST(a_style_may_hide)
 {
-    const char *text = text_of(apr_pstrcat(
-        crm_check_pool(), HEAD "Content-Type: text/html\n\n<div style=\"",
-        quoted(styles[_i].style), "\">pre</div><p>words</p>", NULL));
+    const char *text = text_of_html(apr_pstrcat(
+        crm_check_pool(), "<div style=\"", quoted(styles[_i].style),
+        "\">pre</div><p>words</p>", NULL));
 
     ck_assert_msg((strstr(text, "pre") == NULL) == styles[_i].hidden, "%s\n%s",
                   styles[_i].style, text);
@@ -417,9 +424,7 @@ static const struct {
 
 START_TEST(what_html_hides_is_not_its_text)
 {
-    same(hidden[_i].html, text_of(apr_pstrcat(
-        crm_check_pool(), HEAD "Content-Type: text/html\n\n", hidden[_i].html,
-        NULL)), hidden[_i].text);
+    same(hidden[_i].html, text_of_html(hidden[_i].html), hidden[_i].text);
 }
 END_TEST
 
@@ -469,9 +474,7 @@ static const struct {
 
 START_TEST(what_html_shows_is_its_text)
 {
-    same(laid_out[_i].html, text_of(apr_pstrcat(
-        crm_check_pool(), HEAD "Content-Type: text/html\n\n",
-        laid_out[_i].html, NULL)), laid_out[_i].text);
+    same(laid_out[_i].html, text_of_html(laid_out[_i].html), laid_out[_i].text);
 }
 END_TEST
 
@@ -515,9 +518,7 @@ static const struct {
 
 START_TEST(references_are_read_as_browsers_do)
 {
-    same(references[_i].html, text_of(apr_pstrcat(
-        crm_check_pool(), HEAD "Content-Type: text/html\n\n",
-        references[_i].html, NULL)), references[_i].text);
+    same(references[_i].html, text_of_html(references[_i].html), references[_i].text);
 }
 END_TEST
 
