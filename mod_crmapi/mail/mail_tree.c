@@ -103,23 +103,38 @@ static const char *scan(reader_t *reader)
 
 /* ---- headers ------------------------------------------------------------- */
 
-/* Read the header at READER into HEAD, up to the empty line or a boundary. */
+/* Return whether the line at READER, LEN bytes, is empty. */
+static int is_empty(const reader_t *reader, apr_size_t len)
+{
+    return *reader->at == '\n' || (len == 2 && !memcmp(reader->at, "\r\n", 2));
+}
+
+/* Read the header at READER into HEAD, up to the empty line or a boundary. If the
+ * empty line is missing, the text begins with the first line that is no field. */
 static void read_head(crm_mail_head_t *head, reader_t *reader)
 {
-    const char *next;
+    const char *next, *text = NULL;
 
     crm_mail_head_begin(head, reader->pool);
     while (!is_stop(reader, next = next_line(reader))) {
         apr_size_t len = (apr_size_t)(next - reader->at);
 
-        if (*reader->at == '\n' || (len == 2 && !memcmp(reader->at, "\r\n", 2))) {
+        if (is_empty(reader, len)) {
             reader->at = next;
+            text = NULL;
             break;
         }
         if (!crm_mail_head_add(head, reader->at, len)) {
             break;
         }
+        if (!text && head->field == CRM_MAIL_FIELD_BROKEN) {
+            text = reader->at;
+        }
         reader->at = next;
+    }
+    if (text) {
+        reader->at = text;
+        reader->stop = NO_BOUNDARY;
     }
     crm_mail_head_end(head);
     *reader->cut |= head->cut ? CRM_MAIL_CUT_HEADERS : 0;

@@ -510,6 +510,7 @@
         .mail = "no-blank-line",
         .from = "ada@example.org",
         .subject = "Hello",
+        .text = "and then words",
     },
     {
         .mail = "empty",

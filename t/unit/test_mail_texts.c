@@ -234,6 +234,30 @@ START_TEST(all_html_of_an_alternative_is_shown)
 }
 END_TEST
 
+/* ---- no line between a header and a text --------------------------------- */
+
+static const struct {
+    const char *mail, *text;
+} joined[] = {
+    {"Subject: x\nthe words\nmore", "the words\nmore"},
+    {"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type:"
+     " text/plain\nthe words\n--b\n\nmore\n--b--\n", "the words\nmore"},
+    {"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type:"
+     " text/html\n<p>the\n words\n--b--\n", "the words"},
+    /* a line that belongs nowhere */
+    {"Subject: x\nbroken\nDate: y\n\nthe words", "the words"},
+    {"Subject: x\nbroken\n\nthe words", "the words"},
+    {"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type:"
+     " text/plain\nbroken\n\nthe words\n--b--\n", "the words"},
+};
+
+START_TEST(a_text_begins_where_the_header_has_ended)
+{
+    same(joined[_i].mail, text_of(apr_pstrcat(
+        crm_check_pool(), HEAD, joined[_i].mail, NULL)), joined[_i].text);
+}
+END_TEST
+
 /* ---- base64 that is none ------------------------------------------------- */
 
 static const struct {
@@ -533,6 +557,8 @@ int main(void)
     tcase_add_test(texts, repairs_take_bounded_time);
     tcase_add_loop_test(texts, a_part_is_of_its_type, 0, COUNT(typed));
     tcase_add_test(texts, all_html_of_an_alternative_is_shown);
+    tcase_add_loop_test(texts, a_text_begins_where_the_header_has_ended, 0,
+                        COUNT(joined));
     tcase_add_loop_test(texts, a_text_that_is_no_base64_is_taken_as_it_is, 0,
                         COUNT(encoded));
     tcase_add_loop_test(texts, a_file_is_whole, 0, COUNT(files));
