@@ -300,6 +300,103 @@ subtest "right to left, and on a telephone" => sub {
     browser("size", 1000, 760);
 };
 
+# In these, the chat is on a page that its own site has made.
+
+subtest "rules of a page for its elements do not reach the chat" => sub {
+    open_page("plain", "localhost");
+    my $place = sub { my $box = chat("\$('.launch').getBoundingClientRect()"
+        . ".toJSON()"); join " ", map { $box->{$_} } qw(left top width height) };
+    my $before = $place->();
+    browser("eval", "(() => { const s = new CSSStyleSheet(); s.replaceSync(`"
+        . "div:empty { display: none } body { letter-spacing: 9px;"
+        . " text-transform: uppercase; visibility: hidden; line-height: 5 }"
+        . " body > div, [data-position] { position: static; display: flex;"
+        . " margin: 50px; padding: 9px; width: 10px; opacity: 0;"
+        . " transform: scale(2); font: 40px serif; --gap: 99px; --color: red }"
+        . "`); document.adoptedStyleSheets = [s]; })()");
+    is($place->(), $before, "its button is where it was, and as large");
+    is(chat("getComputedStyle(root.host).$_->[0]"), $_->[1], "its $_->[0]")
+        for ["display", "block"], ["opacity", "1"], ["visibility", "visible"],
+            ["letterSpacing", "normal"], ["textTransform", "none"];
+    my $shown = sub { chat("getComputedStyle(root.host).display") };
+    chat("(root.host.hidden = true)");
+    is($shown->(), "none", "a page may hide it");
+    chat("(root.host.hidden = false)");
+    browser("media", "print");
+    is($shown->(), "none", "it is not printed");
+    browser("media", "");
+    is($shown->(), "block", "and there again");
+    my $height = chat("[...root.adoptedStyleSheets[0].cssRules].find((rule) =>"
+        . " rule.selectorText === '.panel').style.height");
+    like($height, qr/100dvh/, "as high as a telephone's browser leaves room for");
+};
+
+subtest "the page can be clicked at beside the button" => sub {
+    open_page("plain", "localhost");
+    browser("click", "$HOST >>> .launch");
+    ok(wait_for(sub { shown() =~ /three$/ }, 15), "it is open");
+    my $at = sub { my ($dx, $dy) = @_; chat("((box) => (document.elementFromPoint("
+        . "box.left + $dx, box.top + $dy) || {}).localName)("
+        . "\$('.launch').getBoundingClientRect())") };
+    is($at->(10, 10), "div", "the button is the chat's");
+    is($at->(-50, 10), "html", "what is beside it is the page's");
+    is($at->(10, -5), "html", "and what is between it and the dialog");
+};
+
+subtest "keys and focus are the chat's alone" => sub {
+    open_page("plain", "localhost");
+    browser("click", "$HOST >>> .launch");
+    ok(wait_for(sub { shown() =~ /three$/ }, 15), "it is open");
+    browser("eval", "(() => { window.heard = []; ['keydown', 'keypress', 'keyup',"
+        . " 'focusin'].forEach((type) => addEventListener(type, (event) =>"
+        . " heard.push(event.type + (event.key || '')))); })()");
+    my $key = sub {
+        my ($type, $more) = @_;
+        chat("\$('textarea').dispatchEvent(new KeyboardEvent('$type',"
+            . " { bubbles: true, cancelable: true, composed: true, $more }))");
+    };
+    $key->($_, "key: 's'") for "keydown", "keypress", "keyup";
+    is_deeply(browser("eval", "heard"), [], "the page hears no letter");
+    chat("\$('textarea').$_()") for "blur", "focus";
+    is_deeply(browser("eval", "heard"), [],
+        "nor of the focus, which a dialog of its own would take back");
+    browser("insert", "にほん");
+    # Safari ends a composition before the key that does so, with the code 229
+    for my $composing ("isComposing: true", "keyCode: 229") {
+        $key->("keydown", "key: 'Enter', $composing");
+        is(chat("\$('textarea').value"), "にほん", "$composing: not sent");
+        $key->("keydown", "key: 'Escape', $composing");
+        is(chat("\$('.panel').hidden"), false, "$composing: not closed");
+    }
+    browser("key", "Enter");
+    ok(wait_for(sub { shown() =~ /user: にほん$/ }, 15), "Enter alone sends");
+    is_deeply(browser("eval", "heard"), [], "which the page does not hear");
+    sql($database, "DELETE FROM crmapi.message WHERE content = 'にほん'");
+};
+
+subtest "a page that replaces its body keeps the chat" => sub {
+    open_page("plain", "localhost");
+    browser("click", "$HOST >>> .launch");
+    ok(wait_for(sub { shown() =~ /three$/ }, 15), "it is open");
+    browser("insert", "half a sent");
+    # as Turbo and Astro do, and what renders whole documents
+    for my $replace ("document.body = document.createElement('body')",
+            "document.body.replaceWith(document.createElement('body'))",
+            "(() => { const html = document.documentElement.cloneNode();"
+            . " html.append(document.createElement('body'));"
+            . " document.replaceChild(html, document.documentElement); })()",
+            "document.body = document.createElement('body')") {
+        browser("eval", "void ($replace)");
+        ok(wait_for(sub { browser("eval", "!!document.querySelector('body >"
+            . " $HOST')") }, 10), "it is there after $replace") or next;
+        is(browser("eval", "document.querySelectorAll('$HOST').length"), 1,
+            "once");
+        is(chat("\$('textarea').value"), "half a sent", "as it was");
+    }
+    ok(browser("eval", "document.querySelector('$HOST')"
+        . ".hasAttribute('data-turbo-permanent')"), "nor does a morph remove it");
+};
+
 subtest "two windows of a visitor" => sub {
     browser("open", url("two", "localhost"));
     my $frame = sub { "frames[$_[0]].document.querySelector('$HOST')"

@@ -7,6 +7,7 @@
 //   ["open", url]          load it, wait until it is there
 //   ["size", width, height]
 //   ["scheme", "dark"]     the colours that the user prefers, or "light"
+//   ["media", "print"]     what the page is shown on; "" is the screen again
 //   ["eval", expression]   its value in the page
 //   ["click", selector]    a real click in the middle of the element
 //   ["press", selector]    the same, then wait for the page that comes
@@ -145,6 +146,7 @@ const commands = {
         { width, height, deviceScaleFactor: 1, mobile: false }),
     scheme: (value) => send("Emulation.setEmulatedMedia",
         { features: [{ name: "prefers-color-scheme", value }] }),
+    media: (media) => send("Emulation.setEmulatedMedia", { media }),
     eval: evaluate,
     click,
     press: (selector) => after(loaded, () => click(selector)),

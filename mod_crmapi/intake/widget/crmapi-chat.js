@@ -16,23 +16,33 @@ const storageKey = "crmapi-chat:" + base;
 const POLL_SECONDS = 25;
 const MAX_DELAY = 30000;
 
+// What is important here wins over the rules that a page has for its own elements,
+// such as "div:empty { display: none }".
 const css = `
 :host {
-    --color: var(--crmapi-chat-color, var(--agent-color, #1d4ed8));
-    --on-color: var(--crmapi-chat-on-color, var(--agent-on-color, #fff));
-    --bg: var(--crmapi-chat-background, #fff);
-    --fg: var(--crmapi-chat-text, #1f2937);
-    --gap: var(--crmapi-chat-offset, 20px);
-    position: fixed;
-    z-index: var(--crmapi-chat-z-index, 2147483000);
-    inset-block-end: var(--gap);
-    inset-inline-end: var(--gap);
-    font: var(--crmapi-chat-font, 16px/1.45 system-ui, sans-serif);
-    color: var(--fg);
+    all: initial !important;
+    --color: var(--crmapi-chat-color, var(--agent-color, #1d4ed8)) !important;
+    --on-color: var(--crmapi-chat-on-color, var(--agent-on-color, #fff))
+        !important;
+    --bg: var(--crmapi-chat-background, #fff) !important;
+    --fg: var(--crmapi-chat-text, #1f2937) !important;
+    --gap: var(--crmapi-chat-offset, 20px) !important;
+    position: fixed !important;
+    z-index: var(--crmapi-chat-z-index, 2147483000) !important;
+    inset-block-end: var(--gap) !important;
+    inset-inline-end: var(--gap) !important;
+    font: var(--crmapi-chat-font, 16px/1.45 system-ui, sans-serif) !important;
+    color: var(--fg) !important;
+    pointer-events: none !important;
 }
-:host([data-position=start]) { inset-inline: var(--gap) auto; }
-:host([data-position=left]) { left: var(--gap); right: auto; }
-:host([data-position=right]) { left: auto; right: var(--gap); }
+.launch, .panel { pointer-events: auto; }
+:host([hidden]) { display: none !important; }
+@media print { :host { display: none !important; } }
+:host([data-position=start]) { inset-inline: var(--gap) auto !important; }
+:host([data-position=left]) { left: var(--gap) !important;
+    right: auto !important; }
+:host([data-position=right]) { left: auto !important;
+    right: var(--gap) !important; }
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
 button, textarea { font: inherit; color: inherit; }
@@ -54,6 +64,7 @@ button { cursor: pointer; border: 1px solid transparent; }
     flex-direction: column;
     width: min(var(--crmapi-chat-width, 370px), calc(100vw - 2 * var(--gap)));
     height: min(var(--crmapi-chat-height, 560px), calc(100vh - 110px));
+    height: min(var(--crmapi-chat-height, 560px), calc(100dvh - 110px));
     margin-block-end: 12px;
     border: 1px solid rgba(0, 0, 0, .2);
     border-radius: var(--crmapi-chat-radius, 14px);
@@ -223,7 +234,9 @@ const form = make("form", {}, field,
 const panel = make("div", { id: "panel", class: "panel", role: "dialog",
     "aria-labelledby": "title", hidden: "" },
     make("div", { class: "head" }, avatar, heading, close), log, status, form);
-const host = make("div", { "data-position": options.position || "end" });
+// Turbo leaves what is permanent in a page that it morphs.
+const host = make("div", { "data-position": options.position || "end",
+    "data-turbo-permanent": "" });
 const root = host.attachShadow({ mode: "open" });
 root.append(panel, launch);
 try {
@@ -514,14 +527,20 @@ function toggle(open) {
 
 launch.addEventListener("click", () => toggle(panel.hidden));
 close.addEventListener("click", () => toggle(false));
+// Keys and focus are the chat's alone: a page does not see that they are of a text
+// field, and takes a letter for one of its shortcuts, or the focus back to its dialog.
+["keydown", "keypress", "keyup", "focusin"].forEach((type) =>
+    panel.addEventListener(type, (event) => event.stopPropagation()));
+// Whether the key is the input method's. Safari ends a composition before it tells of
+// the key that did so, whose code is 229.
+const composing = (event) => event.isComposing || event.keyCode === 229;
 panel.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") {
-        event.stopPropagation();
+    if (event.key === "Escape" && !composing(event)) {
         toggle(false);
     }
 });
 field.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    if (event.key === "Enter" && !event.shiftKey && !composing(event)) {
         event.preventDefault();
         send();
     }
@@ -548,8 +567,19 @@ window.addEventListener("storage", (event) => {
     }
 });
 
+// Be in the page, also in the body by which a page replaces its own (Turbo, Astro).
+const observer = new MutationObserver(settle);
+function settle() {
+    if (!host.isConnected && document.body) {
+        document.body.append(host);
+        scrollDown();
+    }
+    [document, document.documentElement].forEach((node) =>
+        observer.observe(node, { childList: true }));
+}
+
 function attach() {
-    document.body.append(host);
+    settle();
     if (recall().agent) {
         showAgent(recall().agent);
     }
