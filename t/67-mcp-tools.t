@@ -66,6 +66,23 @@ subtest "21.3 tools/list" => sub {
             for @{$tool->{inputSchema}{required} || []};
         ok(!grep({ ref $_->{type} && !@{$_->{type}} } schemas(
             $tool->{inputSchema})), "$name: types");
+        # what programs that call a model of Anthropic, OpenAI or Google refuse,
+        # with all other tools
+        like($name, qr/^[a-z][a-z_]{0,63}$/, "$name: a name for each model");
+        ok(!grep({ $tool->{inputSchema}{$_} } qw(anyOf oneOf allOf)),
+            "$name: arguments are not one of several");
+        ok(!grep({ !/^[a-zA-Z_][a-zA-Z0-9_]{0,63}$/ } keys %has),
+            "$name: names of arguments");
+        for my $schema (schemas($tool->{inputSchema})) {
+            my %types = map { $_ => 1 } ref $schema->{type}
+                ? @{$schema->{type}} : $schema->{type} // ();
+            ok(!($types{array} || $types{object}) || keys %types == 1,
+                "$name: a list or an object is nothing else");
+            ok(!$types{array} || ($schema->{items} && %{$schema->{items}}),
+                "$name: a list says of what");
+            ok(!grep({ !defined } @{$schema->{enum} || []}) || $types{null},
+                "$name: null is a word only where it is a type");
+        }
     }
     for my $path (sort keys %{$document->{paths}}) {
         for my $method (grep { $_ ne "head" } sort keys
@@ -101,8 +118,7 @@ subtest "21.3 names and annotations" => sub {
         for sort keys %effects;
     for my $tool (grep { $_->{name} =~ /_update$/ } values %tools) {
         my $has = $tool->{inputSchema}{properties};
-        next if !grep { ref $_->{type} && $_->{type}[0] =~ /^(?:array|object)$/ }
-            values %$has;
+        next if !grep { ($_->{type} // "") =~ /^(?:array|object)$/ } values %$has;
         like($tool->{description}, qr/replaced as a whole/,
             "$tool->{name}: that lists and objects are replaced");
     }

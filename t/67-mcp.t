@@ -196,6 +196,30 @@ subtest "ids come back as they were sent" => sub {
     }
 };
 
+subtest "null is as good as nothing, as in arguments" => sub {
+    my $at = sub { my ($method, $params) = @_;
+        $earlier{"2025-11-25"}->call($method, {}, body => "{\"jsonrpc\":\"2.0\","
+            . "\"id\":1,\"method\":\"$method\",\"params\":$params}") };
+    for my $case (["ping", "null"], ["tools/list", "null"],
+            ["tools/list", '{"_meta":null,"cursor":null}'],
+            ["resources/list", "null"], ["tools/call",
+            '{"name":"workspace_get","arguments":null}'], ["tools/call",
+            '{"name":"agents_list","arguments":null}']) {
+        my ($method, $params) = @$case;
+        my $r = $at->($method, $params);
+        is($r->status, 200, "$method $params");
+        ok($r->json->{result} && !$r->json->{result}{isError}, "has a result")
+            or diag($r->body);
+    }
+    my $r = $at->("tools/call", '{"name":"contacts_get","arguments":null}');
+    like($r->json->{result}{content}[0]{text}, qr/is required/,
+        "what is required still is");
+    my ($prompt) = map { $_->{name} } grep { !$_->{arguments} }
+        @{$at->("prompts/list", "null")->json->{result}{prompts}};
+    ok($at->("prompts/get", "{\"name\":\"$prompt\",\"arguments\":null}")
+        ->json->{result}, "prompts/get $prompt");
+};
+
 subtest "2026-07-28: _meta" => sub {
     my $meta = CrmTest::Mcp::meta();
     my $at = sub { $mcp->call("tools/list", { _meta => $_[0] }, id => 5) };

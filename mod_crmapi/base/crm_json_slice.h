@@ -35,6 +35,12 @@ static inline char crm_slice_type(crm_slice_t value)
     return value.text ? *value.text : '\0';
 }
 
+/* Return whether there is VALUE, and it is not null. */
+static inline int crm_slice_is_given(crm_slice_t value)
+{
+    return value.text && *value.text != 'n';
+}
+
 /* Begin WALK over VALUE. Return 0, and walk over nothing, unless the first
  * character of VALUE is OPEN: '{' or '['. */
 int crm_json_walk(crm_json_walk_t *walk, crm_slice_t value, char open);

@@ -320,14 +320,6 @@ static void read_argument(reader_t *reader, int has_body, crm_slice_t name,
     }
 }
 
-/* Return whether there is VALUE, and it is not null. */
-static int is_given(crm_slice_t value)
-{
-    char type = crm_slice_type(value);
-
-    return type && type != 'n';
-}
-
 /* Lists have 10 rows and cursors unless they are asked for something else
  * (contract 21.3). */
 static void add_defaults(mcp_operation_t *operation, const mcp_tool_t *tool,
@@ -343,11 +335,12 @@ static void add_defaults(mcp_operation_t *operation, const mcp_tool_t *tool,
         return;
     }
     crm_json_find_all(found, arguments, names);
-    if (!is_given(found[SIZE])) {
+    if (!crm_slice_is_given(found[SIZE])) {
         mcp_operation_param(operation, "page_size", MCP_ROWS,
                             sizeof(MCP_ROWS) - 1);
     }
-    if (tool->pages && !is_given(found[PAGE]) && !is_given(found[CURSOR])) {
+    if (tool->pages && !crm_slice_is_given(found[PAGE])
+        && !crm_slice_is_given(found[CURSOR])) {
         mcp_operation_param(operation, "cursor", "*", 1);
     }
 }

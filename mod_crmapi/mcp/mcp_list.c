@@ -5,9 +5,7 @@
 /* Refuse the cursor of CALL, if it has one. Return whether it has. */
 static int refuse_cursor(crm_call_t *call)
 {
-    char type = crm_slice_type(mcp_of(call)->message.cursor);
-
-    if (!type || type == 'n') {
+    if (!crm_slice_is_given(mcp_of(call)->message.cursor)) {
         return 0;
     }
     mcp_answer_error(call, 200, MCP_INVALID_PARAMS, "Unknown cursor: the list"

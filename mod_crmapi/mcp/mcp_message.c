@@ -55,13 +55,14 @@ static int is_id(crm_slice_t value)
     return 1;
 }
 
-/* Set MESSAGE's params and what is in them. Return 0 if they are no object. */
+/* Set MESSAGE's params and what is in them. Null is as good as nothing: programs in Go,
+ * Java and C# write it for what is not set. Return 0 if they are no object. */
 static int read_params(mcp_message_t *message, crm_slice_t params,
                        apr_pool_t *pool)
 {
     crm_slice_t found[PARAM_MEMBERS], meta[META_MEMBERS];
 
-    if (!params.text) {
+    if (!crm_slice_is_given(params)) {
         return 1;
     }
     if (*params.text != '{') {
@@ -73,7 +74,9 @@ static int read_params(mcp_message_t *message, crm_slice_t params,
     message->name = mcp_short_text(found[NAME], pool);
     message->uri = mcp_short_text(found[URI], pool);
     message->asked = mcp_short_text(found[ASKED], pool);
-    message->arguments = found[ARGUMENTS];
+    if (crm_slice_is_given(found[ARGUMENTS])) {
+        message->arguments = found[ARGUMENTS];
+    }
     message->cursor = found[CURSOR];
     message->version = mcp_short_text(meta[META_VERSION], pool);
     message->capabilities = meta[META_CAPABILITIES];

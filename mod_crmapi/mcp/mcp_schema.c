@@ -125,8 +125,15 @@ typedef struct copy_t {
 
 static json_object *copy_schema(copy_t *copy, json_object *node);
 
+/* Return whether TYPE is one of those that have an empty value. */
+static int can_be_empty(const char *type)
+{
+    return !strcmp(type, "array") || !strcmp(type, "object");
+}
+
 /* Return a copy of TYPE, the value of "type". A boolean of a query may be a text,
- * too, which a model need not know. */
+ * too, which a model need not know; nor that null clears a list or an object, as []
+ * and {} do: programs that call Gemini fail with all tools if one has such a type. */
 static json_object *copy_type(const copy_t *copy, json_object *type)
 {
     const char *first, *second;
@@ -137,7 +144,8 @@ static json_object *copy_type(const copy_t *copy, json_object *type)
     }
     first = json_object_get_string(json_object_array_get_idx(type, 0));
     second = json_object_get_string(json_object_array_get_idx(type, 1));
-    return json_object_get((copy->no_null && !strcmp(second, "null"))
+    return json_object_get((!strcmp(second, "null")
+                            && (copy->no_null || can_be_empty(first)))
                            || !strcmp(first, "boolean")
                            ? json_object_array_get_idx(type, 0) : type);
 }
@@ -159,6 +167,21 @@ static json_object *copy_item(copy_t *copy, json_object *node)
            : copy_schema(copy, node);
 }
 
+/* Return a copy of WORDS, the value of "enum", without null. */
+static json_object *copy_words(json_object *words)
+{
+    json_object *made = json_object_new_array();
+
+    for (size_t i = 0; i < json_object_array_length(words); i++) {
+        json_object *word = json_object_array_get_idx(words, i);
+
+        if (word) {
+            json_object_array_add(made, json_object_get(word));
+        }
+    }
+    return made;
+}
+
 /* Return a copy of NODE, a value of the keyword NAME. */
 static json_object *copy_value(copy_t *copy, const char *name,
                                json_object *node)
@@ -167,6 +190,9 @@ static json_object *copy_value(copy_t *copy, const char *name,
 
     if (!strcmp(name, "type")) {
         return copy_type(copy, node);
+    }
+    if (!strcmp(name, "enum") && copy->no_null) {
+        return copy_words(node);
     }
     if (!strcmp(name, "properties")) {
         made = json_object_new_object();

@@ -203,6 +203,10 @@ static const struct {
      "[1]}}", "0 1 a none"},
     {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":[]}",
      "-32600 1 a none"},
+    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":null}",
+     "0 1 a none"},
+    {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"params\":{\"_meta\":"
+     "null}}", "0 1 a none"},
     {"{\"jsonrpc\":\"2.0\",\"id\":1}", "-32600 1 none none"},
     {"{\"jsonrpc\":2.0,\"id\":1,\"method\":\"a\"}", "-32600 1 a none"},
     {"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"a\"}",
