@@ -547,8 +547,11 @@ subtest "a limit for each address" => sub {
     my $r = send_form($form, { server => $server }, email => "l4\@x.example");
     page_is($r, 429, qr/Please wait a moment/, "the fourth");
     cmp_ok($r->header("Retry-After"), ">", 0, "Retry-After");
-    error_is(post($form, "{}", type => "application/json",
-        server => $server), 429, "rate_limited", "as JSON");
+    my $limited = post($form, "{}", type => "application/json",
+        server => $server);
+    error_is($limited, 429, "rate_limited", "as JSON");
+    is($limited->header("Access-Control-Expose-Headers"), "Retry-After",
+        "a page's script may read when to come again");
     status_is($server->client->options("$BASE/$form"), 204,
         "a preflight costs nothing");
     is(scalar(my @three = submissions($w, $form)), 3, "three are stored");

@@ -242,8 +242,10 @@ static crm_error_t *submit(crm_call_t *call, const crm_webform_t *form,
  * cookies. */
 static void allow_pages(const crm_call_t *call)
 {
-    apr_table_setn(call->response->headers, "Access-Control-Allow-Origin",
-                   "*");
+    apr_table_t *headers = call->response->headers;
+
+    apr_table_setn(headers, "Access-Control-Allow-Origin", "*");
+    apr_table_setn(headers, "Access-Control-Expose-Headers", "Retry-After");
 }
 
 /* Respond to a CORS preflight request. */
