@@ -150,6 +150,23 @@ subtest "contacts: search (7.8)" => sub {
         "%20, too");
 };
 
+subtest "7.5 a '+' in an address that arrived as a space" => sub {
+    my $own = workspace($httpd);
+    my ($jane, $word) = map { $own->client->post("/api/v1/contacts",
+        { bot_id => $own->agent, %$_ })->data->{id} }
+        { emails => ["jane+shop\@example.com"] },
+        { first_name => "Jane Shop", company => "jane shop\@home" };
+    my %id = (jane => $jane, word => $word);
+    for my $case (["jane%2Bshop\@example.com", "jane"],
+            ["jane+shop\@example.com", "jane"], ["E+Shop%40", "jane word"],
+            ["jane+shop\@home", "word", "nor is a space lost"],
+            ["jane+shop", "word", "what is no address"]) {
+        my ($query, $wanted, $name) = @$case;
+        lists($own->client, "/contacts", "search=$query", \%id,
+            [split / /, $wanted], $name // "7.5 search=$query");
+    }
+};
+
 subtest "contacts: phone numbers, digits to digits (7.8)" => sub {
     my $own = workspace($httpd);
     my %numbers = (

@@ -196,3 +196,13 @@ const char *crm_email_check(const char *s, apr_size_t len,
            : form_of(apr_pstrmemdup(scratch_pool, s, len), scratch_pool) ? NULL
            : "must be an e-mail address with a valid domain";
 }
+
+const char *crm_email_plus(const char *text, apr_pool_t *result_pool)
+{
+    char *copy = apr_pstrdup(result_pool, text);
+
+    for (char *c = copy; *c; c++) {
+        *c = *c == ' ' ? '+' : *c;
+    }
+    return copy;
+}

@@ -27,4 +27,8 @@ int crm_email_equal(const char *a, const char *b, apr_pool_t *scratch_pool);
 const char *crm_email_check(const char *s, apr_size_t len,
                             apr_pool_t *scratch_pool);
 
+/* Return TEXT, of a query, with '+' in place of spaces, in RESULT_POOL: a '+' that was
+ * not percent-encoded arrives as a space, which no address has (contract 7.5). */
+const char *crm_email_plus(const char *text, apr_pool_t *result_pool);
+
 #endif /* CRM_EMAIL_H */

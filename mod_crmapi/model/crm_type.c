@@ -268,20 +268,13 @@ const crm_type_t crm_type_text = {
 /* ---- one e-mail address (query only: by-email) ---- */
 
 /* The bind is the canonical form: a malformed address matches nothing (contract
- * 7.8, 17.2). A '+' that arrived as a space is restored (contract 7.5). */
+ * 7.8, 17.2). */
 static const char *email_parse_query(const char **bind_p,
                                      const crm_field_t *field,
                                      const char *text, apr_pool_t *pool)
 {
-    char *email = apr_pstrdup(pool, text);
-
     (void)field;
-    for (char *c = email; *c; c++) {
-        if (*c == ' ') {
-            *c = '+';
-        }
-    }
-    *bind_p = crm_email_canonical(email, pool);
+    *bind_p = crm_email_canonical(crm_email_plus(text, pool), pool);
     return NULL;
 }
 

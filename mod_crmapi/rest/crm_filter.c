@@ -7,6 +7,7 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_email.h"
 #include "crm_filter_address.h"
 #include "crm_filter_member.h"
 #include "crm_phone.h"
@@ -209,18 +210,31 @@ static void add_digits(crm_sql_t *sql, const crm_filter_t *filter,
     crm_sql_add(sql, "))");
 }
 
+/* Add the condition that FILTER's column contains TEXT. fold() is in a subquery so
+ * that it is evaluated once and not for each row. */
+static void add_contains(crm_sql_t *sql, const crm_filter_t *filter,
+                         const char *text, const char *collation,
+                         apr_pool_t *pool)
+{
+    crm_sql_adds(sql, filter->sql, collation, NULL);
+    crm_sql_template(sql, " LIKE (SELECT crmapi.fold(?))",
+                     like_pattern("", text, pool), "text");
+}
+
 /* Add the condition that FILTER's column contains TEXT, or that its column of
- * digits contains those of TEXT. COLLATION is "" or UNINDEXED. fold() is in a
- * subquery so that it is evaluated once and not for each row. */
+ * digits contains those of TEXT. COLLATION is "" or UNINDEXED. */
 static void add_search(crm_sql_t *sql, const crm_filter_t *filter,
                        const char *text, const char *collation,
                        apr_pool_t *pool)
 {
     digits_t digits = read_digits(filter, text, pool);
 
-    crm_sql_adds(sql, " AND (", filter->sql, collation, NULL);
-    crm_sql_template(sql, " LIKE (SELECT crmapi.fold(?))",
-                     like_pattern("", text, pool), "text");
+    crm_sql_add(sql, " AND (");
+    add_contains(sql, filter, text, collation, pool);
+    if (strchr(text, '@') && strchr(text, ' ')) {
+        crm_sql_add(sql, " OR ");
+        add_contains(sql, filter, crm_email_plus(text, pool), collation, pool);
+    }
     if (digits.given) {
         add_digits(sql, filter, &digits, collation, pool);
     }
