@@ -69,6 +69,24 @@ static const char *parameter(const char *header, const char *name,
     return NULL;
 }
 
+/* Return NAME, that of a field, as its page has it, in POOL: browsers write %22 for a
+ * quotation mark (HTML, 4.10.21.8). */
+static const char *with_marks(const char *name, apr_pool_t *pool)
+{
+    char *made = apr_pstrdup(pool, name), *out = made;
+
+    for (; *name; name++) {
+        *out = *name;
+        if (!strncmp(name, "%22", 3)) {
+            *out = '"';
+            name += 2;
+        }
+        out++;
+    }
+    *out = '\0';
+    return made;
+}
+
 /* Return the LEN bytes of HEADERS, in POOL, each as one line (RFC 5322, 2.2.3). */
 static const char *unfold(const char *headers, apr_size_t len, apr_pool_t *pool)
 {
@@ -121,6 +139,7 @@ static int take_part(apr_array_header_t *fields, crm_error_t **error_p,
     if (!name) {
         return 0;
     }
+    name = with_marks(name, pool);
     file = parameter(header, "filename", pool);
     value = blank + 4;
     len = (apr_size_t)(part.at + part.len - value);

@@ -434,6 +434,9 @@ START_TEST(multipart_bodies)
     reads(MULTIPART, "--x-y\r\nContent-Type: text/plain\r\n"
           "content-disposition:form-data; foo=\"; name=\\\"; name=\"a\"\r\n"
           "\r\n1\r\n--x-y--", "a=1");
+    /* '"' as browsers write it within a name */
+    reads(MULTIPART, PART("say %22hi%22 %2 %", "%22") "--x-y--",
+          "say \"hi\" %2 %=%22");
     /* folded */
     reads(MULTIPART, "--x-y\r\nA: b\r\n\tc\r\nContent-Disposition: form-data;\r\n"
           " name=\"a\"\r\n\r\n1\r\n  2\r\n--x-y--", "a=1\r\n  2");
