@@ -142,7 +142,7 @@ static const char *gather(apr_array_header_t **values_p, const check_t *check,
         if (strcmp(one->name, field->name) || !crm_text_shows(text)) {
             continue;
         }
-        crm_text_trim(&text, &len);
+        crm_text_trim_blanks(&text, &len);
         rule = crm_webform_rule(&value, field, apr_pstrmemdup(check->pool,
                                  text, len), check->pool);
         if (rule) {

@@ -137,7 +137,7 @@ const char *crm_webform_option_value(json_object *one, apr_pool_t *result_pool)
         return NULL;
     }
     len = strlen(value);
-    crm_text_trim(&value, &len);
+    crm_text_trim_blanks(&value, &len);
     return len ? apr_pstrmemdup(result_pool, value, len) : NULL;
 }
 

@@ -294,6 +294,21 @@ START_TEST(urls_mails_phones)
 }
 END_TEST
 
+/* Blanks of all scripts, as phones and input methods add them. */
+START_TEST(blanks_around_an_answer)
+{
+    takes("{\"type\":\"email\"}", "f=%C2%A0a@x.example%E3%80%80",
+          "{\"f\":\"a@x.example\"}");
+    takes("{\"type\":\"url\"}", "f=https://x.example%E2%80%89",
+          "{\"f\":\"https://x.example\"}");
+    takes("{\"type\":\"number\"}", "f=12%C2%A0", "{\"f\":12}");
+    takes("{\"type\":\"text\"}", "f=%E3%80%80a%C2%A0b%0A",
+          "{\"f\":\"a\302\240b\"}");
+    takes("{\"type\":\"select\",\"options\":[\"\302\240a\"]}",
+          "f=a%E3%80%80", "{\"f\":\"a\"}");
+}
+END_TEST
+
 START_TEST(selects)
 {
     static const char one[] =
@@ -521,6 +536,7 @@ int main(void)
     tcase_add_test(rules, dates);
     tcase_add_test(rules, urls_mails_phones);
     tcase_add_test(rules, selects);
+    tcase_add_test(rules, blanks_around_an_answer);
     tcase_add_test(rules, what_is_made_of_all_answers);
     tcase_add_test(rules, answers_that_are_long_in_all);
     tcase_add_test(bodies, urlencoded_bodies);
