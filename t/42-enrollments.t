@@ -557,6 +557,46 @@ subtest "upkeep" => sub {
     is($kept->(), 0, "for a week");
 };
 
+subtest "a job that fails each time is given up, and so is its enrollment" => sub {
+    my $w = with_template();
+    # Attempts that were made of the jobs of the enrollment ID.
+    my $tried = sub { my ($id, $n) = @_; sql($database, "UPDATE crmapi.job SET"
+        . " attempts = $n, run_at = now() WHERE state = 'ready' AND"
+        . " payload ->> 'enrollment_id' = '$id'") };
+    my $end = sub { my $e = enrollment($w, $_[0]); return join " ", $e->{status},
+        $e->{generation_error} // () };
+    my $id = start($w);
+    $tried->($id, 58);
+    sql($database, "ALTER TABLE crmapi.sequence_template RENAME TO away");
+    $worker->expect_log(qr/CRM3101: .*attempt 59: .*sequence_template/,
+        qr/CRM3101: .*attempt 60: .*sequence_template/,
+        qr/CRM3112: enrollment $id failed after too many attempts/);
+    $worker->once;
+    is($end->($id), "generating", "59 have failed: there is another one");
+    $tried->($id, 59);
+    $worker->once;
+    sql($database, "ALTER TABLE crmapi.away RENAME TO sequence_template");
+    is($end->($id), "failed internal_error", "60: it has failed");
+    is(sql($database, "SELECT state FROM crmapi.job WHERE payload ->>"
+        . " 'enrollment_id' = '$id'"), "done", "and its job has ended");
+
+    # as a daemon leaves them that dies each time
+    $id = start($w, auto_approve => false);
+    $worker->once;
+    crmapictl_ok($database, qw(enrollment approve), $id);
+    $tried->($id, 60);
+    $worker->expect_log(qr/CRM3101: .*too many attempts: 61/,
+        qr/CRM3112: enrollment $id failed .*: too many attempts/);
+    $worker->once;
+    my $e = enrollment($w, $id);
+    is($end->($id), "failed internal_error", "a step: it is not tried again");
+    is(scalar mails_to($e->{steps}[0]{to_identifier}), 0, "and nothing is sent");
+    $id = start($w);
+    $tried->($id, 59);
+    $worker->once;
+    is($end->($id), "approved", "the 60th attempt may succeed");
+};
+
 # The sum of the counts in the lines CODE of the log.
 sub told {
     my ($code) = @_;

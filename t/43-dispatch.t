@@ -535,7 +535,8 @@ subtest "11.11 it stays unknown when the database does not answer" => sub {
     my $w = with_template([@MAIL]);
     my $id = start($w, auto_approve => false, contact => { first_name => "U",
         emails => ["dies5\@x.example"] });
-    $worker->configure({ smtp_deduplicates => "off", answer_time => "1s" });
+    $worker->configure({ smtp_deduplicates => "off", answer_time => "1s",
+        relay_concurrency => 1 });
     $worker->once;
     crmapictl_ok($database, qw(enrollment approve), $id);
     sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
@@ -555,6 +556,53 @@ subtest "11.11 it stays unknown when the database does not answer" => sub {
         "delivery_unknown");
     is(scalar(grep { /^X-Envelope-To: dies5/m } received($smtp)), 0,
         "indeed not");
+};
+
+subtest "an admin's mail that is refused, now or for good" => sub {
+    my $w = with_template([@MAIL]);
+    my @of = ("--workspace", $w->id, "--email");
+    my $job = sub { scalar sql($database, "SELECT state || ' ' || attempts FROM"
+        . " crmapi.job WHERE workspace_id = '" . $w->id . "' AND kind ="
+        . " 'sequence.review' ORDER BY id DESC LIMIT 1") };
+    # The states of the last mail to the admin ID, as the journal has them.
+    my $journal = sub { my ($id) = @_; my %last;
+        /"state":"(\w+)".*"enrollment_id":"([^"]+)","part":"$id"/
+            and push @{$last{$2}}, $1 for map { split /\n/, read_file($_) }
+            glob $worker->dir . "/sent.*";
+        return join " ", map { @$_ } values %last };
+    $worker->configure({ send_attempts => 2, answer_time => undef,
+        relay_concurrency => undef });
+    $worker->expect_log(qr/CRM3102: .*sequence\.review.* 550/,
+        qr/CRM3102: .*sequence\.review.* 450/);
+    my $admin = crmapictl_ok($database, qw(admin add), @of, "9.550\@x.example");
+    start($w, auto_approve => false, contact => { first_name => "U",
+        emails => ["r1\@x.example"] });
+    $worker->once;
+    is($job->(), "dead 1", "550: never");
+    is($journal->($admin), "unknown free", "the journal says that it was not sent");
+    crmapictl_ok($database, qw(admin remove), @of, "9.550\@x.example");
+    crmapictl_ok($database, qw(admin add), @of, "9.450\@x.example");
+    start($w, auto_approve => false, contact => { first_name => "U",
+        emails => ["r2\@x.example"] });
+    $worker->once;
+    is($job->(), "ready 1", "450: another time");
+    hurry();
+    is($job->(), "dead 2", "send_attempts bounds it");
+    crmapictl_ok($database, qw(admin remove), @of, "9.450\@x.example");
+
+    # the relay's only slot is free again after an error
+    crmapictl_ok($database, qw(admin add), @of, "slot\@x.example");
+    start($w, auto_approve => false, contact => { first_name => "U",
+        emails => ["r3\@x.example"] });
+    $worker->configure({ relay_concurrency => 1 });
+    $worker->expect_log(qr/CRM3101: .*sequence\.review.*past_send/);
+    sql($database, "ALTER TABLE crmapi.past_send RENAME TO away");
+    $worker->start;
+    ok($worker->wait_log(qr/CRM3101: .*past_send/, 20), "the database refuses");
+    sql($database, "ALTER TABLE crmapi.away RENAME TO past_send");
+    ok(wait_for(sub { $job->() =~ /done/ }, 20), "then it is sent");
+    $worker->stop;
+    is(scalar(grep { /^X-Envelope-To: slot/m } received($smtp)), 1, "once");
 };
 
 $provider->stop;

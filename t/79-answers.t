@@ -445,6 +445,29 @@ subtest "files in a chat" => sub {
     $worker->once;
 };
 
+subtest "an answer whose job fails each time is given up" => sub {
+    my @given_up;
+    for my $handed_over ("false", "true") {
+        my $talk = mail_talk("give-up-$handed_over\@x.example");
+        my $m = answer($talk, "x");
+        sql($database, "UPDATE crmapi.message SET handed_over = $handed_over"
+            . " WHERE id = '$m->{id}'; UPDATE crmapi.job SET attempts = 60"
+            . " WHERE payload ->> 'message_id' = '$m->{id}'");
+        push @given_up, [$talk, $m];
+    }
+    $worker->expect_log(qr/CRM3101: .*too many attempts: 61/ => 2,
+        qr/CRM3127: answer \S+ failed after too many attempts/ => 2);
+    $worker->once;
+    is_deeply([map { fate(@$_) } @given_up],
+        ["failed internal_error", "failed delivery_unknown"],
+        "it has failed, as far as that is known");
+    is(scalar(mails("give-up-$_\@x.example")), 0, "nothing is sent")
+        for "false", "true";
+    is(sql($database, "SELECT string_agg(state, ' ') FROM crmapi.job WHERE"
+        . " payload ->> 'message_id' IN ('" . join("', '", map { $_->[1]{id} }
+        @given_up) . "')"), "done done", "the jobs have ended");
+};
+
 subtest "what cannot be answered" => sub {
     my $call = talk("phone", from => { phone_number => "+4930123452" });
     error_is($c->post(path($call), { content => "x" }), 409, "conflict",
