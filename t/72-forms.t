@@ -227,6 +227,23 @@ subtest "multipart and JSON" => sub {
         "JSON with an unknown name", ["zzz"]);
 };
 
+subtest "several answers under a name with []" => sub {
+    my $form = form($w, custom_fields => { (map { $_ => { type => "multiselect",
+        options => ["x", "y"], required => $_ eq "m" ? true : false } }
+        qw(m n n[])), t => {} });
+    for my $case (["m%5B%5D=x&m[]=y&t[]=z", { m => ["x", "y"] }],
+            ["m=y&m[]=x", { m => ["y", "x"] }],
+            ["m[]=x&n[]=y", { m => ["x"], "n[]" => ["y"] }],
+            ["m=x&m[][]=y&m[0]=y", { m => ["x"] }]) {
+        my ($body, $wanted) = @$case;
+        page_is(post($form, $body), 200, qr/Thank you/, $body);
+        is_deeply((submissions($w, $form))[0]{custom_field_responses}, $wanted,
+            "$body: as the field of the form that it is");
+    }
+    status_is(post($form, '{"m[]": ["x"]}', type => "application/json"), 201,
+        "JSON");
+};
+
 subtest "what is required, types, lengths" => sub {
     my %types = (number => { type => "number", min => 1, max => 2 },
         integer => { type => "integer" }, date => { type => "date",

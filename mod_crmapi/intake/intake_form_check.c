@@ -181,6 +181,26 @@ static int is_first(const check_t *check, int i)
     return 1;
 }
 
+/* Leave "[]" out at the end of ANSWER's name, unless FORM has a field of that name. Pages
+ * that PHP makes, jQuery and axios add it to names with several answers. */
+static void leave_brackets_out(crm_query_param_t *answer,
+                               const crm_webform_t *form, apr_pool_t *pool)
+{
+    apr_size_t len = strlen(answer->name);
+    const crm_webform_field_t *field;
+    const char *name;
+
+    if (len < 2 || strcmp(answer->name + len - 2, "[]")
+        || crm_webform_field(form, answer->name)) {
+        return;
+    }
+    name = apr_pstrmemdup(pool, answer->name, len - 2);
+    field = crm_webform_field(form, name);
+    if (field && field->type == CRM_WEBFORM_MULTISELECT) {
+        answer->name = name;
+    }
+}
+
 /* Store the answers in the order in which they were sent. */
 static void take(check_t *check, int strict)
 {
@@ -264,6 +284,10 @@ crm_error_t *crm_webform_check(crm_webform_taken_t *taken,
     crm_buf_init(&check.content, 256, result_pool);
     crm_buf_putc(&check.responses, '{');
     crm_buf_putc(&check.contact, '{');
+    for (int i = 0; i < answers->nelts; i++) {
+        leave_brackets_out(&APR_ARRAY_IDX(answers, i, crm_query_param_t), form,
+                           result_pool);
+    }
     take(&check, strict);
     find_errors(&check);
     CRM_ERR(check.error);
