@@ -243,6 +243,7 @@ subtest "21.3 lists: 10 rows, cursors, pages, filters" => sub {
             { custom_fields => { plan => "gold", seats => 12 } },
             { tags => "vip", created_after => $ada->{created_at},
                 created_before => $ada->{created_at} },
+            { custom_fields => '{"plan": "gold"}', fields => '["id"]' },
             { search => "ada", has_company => false }) {
         is_deeply([map { $_->{id} } @{done("contacts_list", $filter)}],
             [$ada->{id}], join ", ", %$filter);

@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_json.h"
 #include "crm_number.h"
 #include "crm_type_list.h"
 
@@ -15,12 +16,16 @@
 /* The number of names in "fields", and the size of their array. */
 #define FIELDS_MAX 8190
 
+/* More arguments than any tool has: so many texts may be JSON. */
+#define TEXTS_MAX 64
+
 /* A reader of a tool's arguments. */
 typedef struct reader_t {
     mcp_operation_t *operation;
     const mcp_tool_t *tool;
     crm_error_t *error;
     apr_pool_t *pool;
+    int texts;                  /* that may be the JSON of a list or object */
 } reader_t;
 
 static void refuse(reader_t *reader, const char *name, const char *rule)
@@ -305,9 +310,43 @@ static void add_member(crm_buf_t *body, crm_slice_t name, crm_slice_t value)
     crm_buf_add(body, value.text, value.len);
 }
 
+/* Return the type of TOOL's argument NAME, as its schema has it. Its text is NULL if
+ * TOOL has no such argument. */
+static crm_slice_t type_of(const mcp_tool_t *tool, const char *name)
+{
+    crm_slice_t schema = crm_json_slice(tool->entry, tool->entry_len);
+
+    schema = crm_json_find(crm_json_find(schema, "inputSchema"), "properties");
+    return crm_json_find(crm_json_find(schema, name), "type");
+}
+
+/* Return VALUE, the argument NAME; if it is the JSON of a list or object, as a text,
+ * where READER's tool has one: that one. Some programs write all arguments of models as
+ * texts. */
+static crm_slice_t restored(reader_t *reader, crm_slice_t name,
+                            crm_slice_t value)
+{
+    const char *text, *type;
+    apr_size_t len, offset;
+
+    if (crm_slice_type(value) != '"' || !strchr("[{", value.text[1])
+        || name.len > 258 || reader->texts++ >= TEXTS_MAX) {
+        return value;
+    }
+    type = value.text[1] == '[' ? "array" : "object";
+    text = crm_slice_text(value, &len, reader->pool);
+    if (!crm_slice_is(type_of(reader->tool, crm_slice_text(
+                                  name, NULL, reader->pool)), type)
+        || crm_json_check(&offset, text, len, reader->pool)) {
+        return value;
+    }
+    return crm_json_slice(text, len);
+}
+
 static void read_argument(reader_t *reader, int has_body, crm_slice_t name,
                           crm_slice_t value)
 {
+    value = restored(reader, name, value);
     if (read_id(reader, name, value) || read_common(reader, name, value)) {
         return;
     }
@@ -381,7 +420,7 @@ crm_error_t *mcp_arguments_read(mcp_operation_t *operation,
 {
     const crm_endpoint_t *endpoint = tool->route->data;
     int has_body = crm_kind_of(endpoint->operation)->has_body;
-    reader_t reader = {operation, tool, NULL, pool};
+    reader_t reader = {.operation = operation, .tool = tool, .pool = pool};
     crm_slice_t name, value;
     crm_json_walk_t walk;
 

@@ -282,6 +282,21 @@ static const struct {
      "/sequences/start? {\"idempotency_key\":\"k\"} -"},
     {"contacts_delete", "{\"id\":\"" ID "\",\"idempotency_key\":\"k\"}",
      "/contacts/" ID "? - k"},
+    /* lists and objects that came as texts, where the tool has some */
+    {"contacts_create", "{\"tags\":\"[\\\"a\\\",\\\"\\u00e4\\\"] \",\"notes\":\"[1]\","
+     "\"custom_fields\":\"{\\\"x\\\":{}}\",\"emails\":\"{}\"}", "/contacts? {\"tags\":"
+     "[\"a\",\"\xc3\xa4\"],\"notes\":\"[1]\",\"custom_fields\":{\"x\":{}},"
+     "\"emails\":\"{}\"} -"},
+    {"contacts_upsert", "{\"contacts\":\"[{\\\"a\\\":1}]\",\"x\":\"[]\"}",
+     "/contacts/upsert? {\"contacts\":[{\"a\":1}],\"x\":\"[]\"} -"},
+    {"contacts_create", "{\"tags\":\"[1,]\",\"custom_fields\":\"{\\\"a\\\":1,"
+     "\\\"a\\\":2}\"}", "/contacts? {\"tags\":\"[1,]\",\"custom_fields\":\"{\\\"a\\\":"
+     "1,\\\"a\\\":2}\"} -"},
+    {"contacts_list", "{\"custom_fields\":\"{\\\"a\\\":1}\",\"search\":\"[x]\","
+     "\"page\":1}", "/contacts?custom_fields.a=1&search=%5Bx%5D&page=1"
+     "&page_size=10 - -"},
+    {"contacts_get", "{\"id\":\"[x]\",\"fields\":\"[\\\"id\\\"]\"}", "/contacts/[x]?"
+     " - -"},
     {"contacts_get", "{}", "id is required; "},
     {"contacts_get", "{\"id\":[]}", "id must be a string; "},
     {"conversations_messages_get", "{\"id\":1,\"message_id\":2}",
