@@ -605,5 +605,30 @@ subtest "an admin's mail that is refused, now or for good" => sub {
     is(scalar(grep { /^X-Envelope-To: slot/m } received($smtp)), 1, "once");
 };
 
+subtest "11.11 an admin is asked again only if the journal has no mail" => sub {
+    my $w = with_template([@MAIL]);
+    my $admin = crmapictl_ok($database, qw(admin add --workspace), $w->id,
+        "--email", "journal\@x.example");
+    my $id = start($w, auto_approve => false, contact => { first_name => "U",
+        emails => ["r4\@x.example"] });
+    $worker->once;
+    my $asked = sub { scalar grep { /^X-Envelope-To: journal/m } received($smtp) };
+    is($asked->(), 1, "the admin is asked");
+    # the same job after a restore, and what the journal says of it
+    for my $case (["sent", $admin, 1], ["unknown", $admin, 1], ["free", $admin, 2],
+            ["sent", "1", 3]) {
+        my ($state, $part, $mails) = @$case;
+        sql($database, "DELETE FROM crmapi.past_send WHERE enrollment_id = '$id';
+            INSERT INTO crmapi.past_send (workspace_id, enrollment_id, part, state,
+                sent_at) VALUES ('" . $w->id . "', '$id', '$part', '$state', now());
+            INSERT INTO crmapi.job (workspace_id, kind, payload) SELECT
+                workspace_id, kind, payload FROM crmapi.job WHERE kind =
+                'sequence.review' AND workspace_id = '" . $w->id . "' LIMIT 1");
+        $worker->once;
+        is($asked->(), $mails, $part eq "1" ? "a step: that is another message"
+            : $state);
+    }
+};
+
 $provider->stop;
 done_testing;

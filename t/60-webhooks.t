@@ -629,6 +629,21 @@ subtest "nor do several, once it is known that they hang" => sub {
         . " ('leased', 'ready') AND workspace_id = '" . $w->id . "'");
 };
 
+subtest "an endpoint's only slot is free again after an error" => sub {
+    my $w = workspace($httpd);
+    endpoint($w, $receiver->url("only/200"));
+    sql($database, "ALTER TABLE crmapi.webhook_attempt RENAME TO away");
+    my $daemon = worker(database => $database, conf => { %conf,
+        webhook_concurrency => 1 }, expect_log =>
+        [qr/CRM3101: .*webhook\.deliver.*webhook_attempt/]);
+    contact($w);
+    ok($daemon->wait_log(qr/CRM3101: /, 20), "an attempt cannot be stored");
+    sql($database, "ALTER TABLE crmapi.away RENAME TO webhook_attempt");
+    ok(wait_for(sub { (deliveries($w))[0]{status} eq "delivered" }, 20),
+        "the next one can");
+    $daemon->stop;
+};
+
 subtest "events that are trimmed take all with them" => sub {
     my $w = workspace($httpd);
     endpoint($w, $receiver->url("old/500"));
