@@ -288,16 +288,23 @@ CREATE FUNCTION crmapi.intake_address(member text, address text)
                                                   'is_primary', true)) END;
 
 -- The contact's fields in ITEM. First and last name come from the words of the
--- participant's name unless ITEM has them. Internal.
+-- participant's name unless ITEM has them. Directories write "Lovelace, Ada"; what
+-- follows the comma of "Ada Lovelace, PhD" is no first name. Internal.
 CREATE FUNCTION crmapi.intake_texts(item crmapi.intake_item) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     name text := btrim(item.name);
     first text := split_part(name, ' ', 1);
+    last text := btrim(substr(name, length(first) + 1));
+    parts text[] := regexp_match(name, '^([^,]*[^, ]) *, *([^,]*[^, ])');
 BEGIN
+    IF translate(lower(parts[2]), '.', '') <> ALL ('{jr,sr,ii,iii,iv,phd,md,'
+        'esq,mba,inc,ltd,llc,llp,plc,corp,gmbh}'::text[]) THEN
+        first := parts[2];
+        last := parts[1];
+    END IF;
     RETURN CASE WHEN name <> '' THEN jsonb_strip_nulls(jsonb_build_object(
-            'first_name', first,
-            'last_name', nullif(btrim(substr(name, length(first) + 1)), '')))
+            'first_name', first, 'last_name', nullif(last, '')))
         ELSE '{}' END || coalesce(item.contact, '{}');
 END
 $$;

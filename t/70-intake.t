@@ -109,6 +109,22 @@ subtest "an SMS: a contact, a conversation, a message" => sub {
     is($again->{contact_id}, $got->{contact_id}, "the contact is the same");
 };
 
+my $name_count = 40_000;
+subtest "the words of a name" => sub {
+    for my $one (["Ada", "Ada|-"], ["Lovelace, Ada", "Ada|Lovelace"],
+            ["von der Leyen,Ada Maria", "Ada Maria|von der Leyen"],
+            ["Smith, Ada, Example GmbH", "Ada|Smith"], ["Ada,", "Ada,|-"],
+            [", Ada", ",|Ada"], ["Ada King, Ph.D.", "Ada|King, Ph.D."],
+            ["Acme Tools, Inc.", "Acme|Tools, Inc."]) {
+        my ($name, $is) = @$one;
+        my $got = taken($w, event($w, from => { name => $name,
+            phone_number => sprintf "+4930901%05d", ++$name_count }));
+        my $contact = $c->get("/api/v1/contacts/$got->{contact_id}")->data;
+        is(join("|", map { $_ // "-" } @{$contact}{qw(first_name last_name)}),
+            $is, $name);
+    }
+};
+
 subtest "17.4 an opt-out by SMS, whatever gateway brings it" => sub {
     my $number = "+49308999";
     my $is = sub { scalar sql($database, "SELECT coalesce(max(reason), 'no') FROM"
