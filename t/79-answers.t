@@ -342,6 +342,24 @@ subtest "what becomes of a text" => sub {
         . " now() WHERE state = 'ready' AND workspace_id = '" . $w->id . "'");
 };
 
+subtest "a text by a sender that is no agent's number (sms_from)" => sub {
+    my $other = workspace($httpd, twin => 0)->id;
+    my $talk = talk("sms", from => { phone_number => "+4930123470" });
+    my $m = answer($talk, "x");
+    sql($database, "UPDATE crmapi.message SET handed_over = true"
+        . " WHERE id = '$m->{id}'");
+    for my $one (["", "queued"], ["&workspace=$other", "queued"],
+            ["&workspace=" . $w->id, "delivered"]) {
+        my ($query, $is) = @$one;
+        status_is(twilio_status("?message=$m->{id}$query", MessageSid =>
+            "SM-sender", MessageStatus => "delivered", From => "ACME",
+            To => "+4930123470"), 204, "a report$query");
+        is(fate($talk, $m), $is, "$is");
+    }
+    sql($database, "UPDATE crmapi.job SET state = 'cancelled', finished_at ="
+        . " now() WHERE state = 'ready' AND workspace_id = '" . $w->id . "'");
+};
+
 subtest "a form is answered by mail" => sub {
     my $talk = talk("form", from => { email => "f\@x.example" });
     answer($talk, "Danke.");

@@ -68,6 +68,12 @@ crm_error_t *crm_twilio_agent(crm_intake_agent_t *agent,
                                          hook->account->workspace) : NULL;
 }
 
+const char *crm_twilio_workspace(const crm_twilio_hook_t *hook)
+{
+    return hook->account->workspace ? hook->account->workspace
+           : hook->call->service->settings.workspace;
+}
+
 crm_error_t *crm_twilio_unknown_number(const crm_twilio_hook_t *hook,
                                        const char *address)
 {

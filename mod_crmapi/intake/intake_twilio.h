@@ -26,6 +26,9 @@ crm_error_t *crm_twilio_agent(crm_intake_agent_t *agent,
                               const crm_twilio_hook_t *hook,
                               const char *address);
 
+/* Return the workspace (id or slug) that HOOK's account may reach, NULL: any. */
+const char *crm_twilio_workspace(const crm_twilio_hook_t *hook);
+
 /* Return the error that no agent has the number ADDRESS (may be NULL). */
 crm_error_t *crm_twilio_unknown_number(const crm_twilio_hook_t *hook,
                                        const char *address);

@@ -225,23 +225,48 @@ static const char *failure_of(const crm_twilio_hook_t *hook,
                         " %s)", code);
 }
 
-/* Return the id of the message that the URL of HOOK names, as crmapid has written
- * it; NULL if it names none. */
-static const char *message_of(const crm_twilio_hook_t *hook)
+/* Return the id behind NAME, "message=", in the URL of HOOK, as crmapid has written
+ * it; NULL if there is none. */
+static const char *id_of(const crm_twilio_hook_t *hook, const char *name)
 {
     const char *query = hook->call->request->query;
-    const char *at = query ? strstr(query, "message=") : NULL;
+    const char *at = query ? strstr(query, name) : NULL;
+    size_t len = strlen(name);
     char *id = apr_palloc(hook->call->pool, CRM_UUID_LEN + 1);
 
-    return at && strlen(at) >= 8 + CRM_UUID_LEN
-           && crm_uuid_parse(id, at + 8, CRM_UUID_LEN) ? id : NULL;
+    return at && strlen(at) >= len + CRM_UUID_LEN
+           && crm_uuid_parse(id, at + len, CRM_UUID_LEN) ? id : NULL;
+}
+
+/* Set *ID_P to the workspace whose status HOOK reports: of the agent whose number is
+ * the sender, else that of the URL, if HOOK's account may reach it. NULL: none. */
+static crm_error_t *find_workspace(const char **id_p,
+                                   const crm_twilio_hook_t *hook)
+{
+    static const char sql[] = "SELECT w.id FROM crmapi.workspace w"
+        " LEFT JOIN crmapi.workspace_hold h ON h.workspace_id = w.id"
+        " WHERE w.id = $1::uuid AND h.workspace_id IS NULL"
+        " AND ($2::text IS NULL OR w.id::text = lower($2::text)"
+        " OR w.slug = $2::text)";
+    const char *values[2] = {id_of(hook, "workspace="),
+                             crm_twilio_workspace(hook)};
+    crm_intake_agent_t agent;
+    PGresult *result;
+
+    CRM_ERR(crm_twilio_agent(&agent, hook, crm_twilio_get(hook, "From")));
+    *id_p = agent.workspace_id;
+    if (!*id_p && values[0]) {
+        CRM_ERR(crm_call_run(&result, hook->call, sql, 2, values));
+        *id_p = PQntuples(result) ? crm_db_value(result, 0, 0) : NULL;
+    }
+    return NULL;
 }
 
 crm_error_t *crm_twilio_status(const crm_twilio_hook_t *hook)
 {
     const char *sid = sid_of(hook);
     const char *status = crm_twilio_get(hook, "MessageStatus");
-    crm_intake_agent_t agent;
+    const char *workspace_id;
     crm_intake_event_t event = {{NULL}};
 
     if (!status) {
@@ -250,15 +275,15 @@ crm_error_t *crm_twilio_status(const crm_twilio_hook_t *hook)
     if (!sid || !status) {
         return crm_twilio_missing(hook, sid ? "MessageStatus" : "MessageSid");
     }
-    CRM_ERR(crm_twilio_agent(&agent, hook, crm_twilio_get(hook, "From")));
-    if (agent.workspace_id) {
+    CRM_ERR(find_workspace(&workspace_id, hook));
+    if (workspace_id) {
         event.binds[CRM_INTAKE_EVENT_ID] =
             apr_pstrcat(hook->call->pool, "twilio:", sid, ":", status, NULL);
         event.binds[CRM_INTAKE_MESSAGE_KEY] = sid;
         event.binds[CRM_INTAKE_STATUS] = status;
-        event.binds[CRM_INTAKE_ANSWER_ID] = message_of(hook);
+        event.binds[CRM_INTAKE_ANSWER_ID] = id_of(hook, "message=");
         event.binds[CRM_INTAKE_FAILED] = failure_of(hook, status);
-        CRM_ERR(crm_twilio_update(hook, agent.workspace_id, &event));
+        CRM_ERR(crm_twilio_update(hook, workspace_id, &event));
     }
     /* A message that is not known is not an error. */
     crm_twilio_done(hook);

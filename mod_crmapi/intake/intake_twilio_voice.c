@@ -80,15 +80,13 @@ static void name_event(crm_intake_event_t *event,
 static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
                                    const char *call_sid)
 {
-    const char *workspace = hook->account->workspace
-        ? hook->account->workspace : hook->call->service->settings.workspace;
     const char *sid = crm_twilio_get(hook, "RecordingSid");
     crm_intake_event_t event = {{NULL}};
     const char *values[2];
     PGresult *result;
 
     values[0] = call_sid;
-    values[1] = workspace;
+    values[1] = crm_twilio_workspace(hook);
     CRM_ERR(crm_call_run(&result, hook->call, call_sql, 2, values));
     if (PQntuples(result) != 1 || !recording_of(hook)) {
         return NULL;

@@ -69,6 +69,8 @@ static void serve(int fd, void *baton)
     }
 }
 
+static const char *status_url;      /* of Twilio's reports, or NULL */
+
 static crmd_config_t *config_of(void)
 {
     crmd_config_t *config = apr_pcalloc(crm_check_pool(), sizeof(*config));
@@ -82,6 +84,7 @@ static crmd_config_t *config_of(void)
     config->provider_timeout = SERVER_LONG;
     config->twilio_account = "AC0123";
     config->twilio_token = "geheim";
+    config->twilio_status_url = status_url;
     config->relay_concurrency = 3;
     return config;
 }
@@ -402,6 +405,20 @@ START_TEST(what_twilio_gets)
 }
 END_TEST
 
+/* The report names message and workspace: the sender may be no agent's. */
+START_TEST(twilio_is_told_where_to_report)
+{
+    static const char callback[] = "&StatusCallback=https%3A%2F%2Fcrm.example"
+        "%2Fstatus%3Fmessage%3D0197c0de-0000-7000-8000-000000000001"
+        "%26workspace%3D0197c0de-0000-7000-8000-00000000000a";
+
+    status_url = "https://crm.example/status";
+    hand_over(&crmd_relay_twilio, &sms, SAYS("201", ""), FINISH);
+    status_url = NULL;
+    ck_assert_ptr_nonnull(strstr(script.request, callback));
+}
+END_TEST
+
 START_TEST(what_the_configuration_lacks_is_told)
 {
     apr_pool_t *pool = crm_check_pool();
@@ -580,6 +597,7 @@ int main(void)
     tcase_add_test(rest, what_never_got_through_is_not_now);
     tcase_add_test(rest, what_the_provider_gets);
     tcase_add_test(rest, what_twilio_gets);
+    tcase_add_test(rest, twilio_is_told_where_to_report);
     tcase_add_test(rest, what_the_configuration_lacks_is_told);
     tcase_add_test(rest, so_many_at_once_and_no_more);
     tcase_add_test(rest, the_client_asks_before_it_connects);

@@ -59,8 +59,9 @@ static const char *twiml_of(const char *script, apr_pool_t *pool)
     return buf.data;
 }
 
-/* Add where Twilio reports what became of MESSAGE. The parameter names it, since
- * a report may come before the answer to this request is stored. */
+/* Add where Twilio reports what became of MESSAGE. The parameters name it, since
+ * a report may come before the answer to this request is stored, and the sender may be
+ * no agent's number (sms_from). */
 static void add_callback(crm_buf_t *buf, const crmd_message_t *message,
                          const crmd_config_t *config, apr_pool_t *pool)
 {
@@ -69,7 +70,8 @@ static void add_callback(crm_buf_t *buf, const crmd_message_t *message,
     if (url && *url) {
         add_field(buf, "StatusCallback", apr_pstrcat(
                       pool, url, strchr(url, '?') ? "&" : "?", "message=",
-                      message->id, NULL));
+                      message->id, "&workspace=", message->workspace_id,
+                      NULL));
     }
 }
 
