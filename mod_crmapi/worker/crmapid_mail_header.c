@@ -37,25 +37,48 @@ static apr_size_t host_length(const char *host)
     return len;
 }
 
-int crmd_mail_address(const char *address)
+/* Return whether ADDRESS has a host name, and a local part of the characters of a
+ * dot-atom. */
+static int has_parts(const char *address)
 {
     const char *at = strchr(address, '@');
-    const char *c;
 
-    if (!at || at == address || at[-1] == '.' || *address == '.'
-        || strlen(address) > 254 || !host_length(at + 1)
+    if (!at || at == address || strlen(address) > 254 || !host_length(at + 1)
         || !crm_text_valid_utf8(at, strlen(at))) {
         return 0;
     }
-    for (c = address; c < at; c++) {
+    for (const char *c = address; c < at; c++) {
         if (!apr_isalnum(*c) && !strchr("!#$%&'*+-/=?^_`{|}~.", *c)) {
-            return 0;
-        }
-        if (*c == '.' && c[1] == '.') {
             return 0;
         }
     }
     return 1;
+}
+
+/* Return whether each dot of the local part of ADDRESS is between two other
+ * characters. */
+static int is_dotted(const char *address)
+{
+    const char *at = strchr(address, '@'), *dots = strstr(address, "..");
+
+    return *address != '.' && at[-1] != '.' && (!dots || dots > at);
+}
+
+int crmd_mail_address(const char *address)
+{
+    return has_parts(address) && is_dotted(address);
+}
+
+const char *crmd_mail_quoted(const char *address, apr_pool_t *pool)
+{
+    size_t len = strcspn(address, "@");
+
+    if (!has_parts(address)) {
+        return NULL;
+    }
+    return is_dotted(address) ? address
+           : apr_psprintf(pool, "\"%.*s\"%s", (int)len, address,
+                          address + len);
 }
 
 int crmd_mail_number(const char *number)

@@ -10,7 +10,11 @@
  * characters beyond ASCII (RFC 5890). */
 int crmd_mail_address(const char *address);
 
-/* The same for NUMBER, a phone number or a sender name: letters, digits,
+/* Return ADDRESS as it can be put there, in POOL if it is another: addresses such as
+ * "a..b@example.org" and "a.@example.org" need quotes. NULL: it cannot. */
+const char *crmd_mail_quoted(const char *address, apr_pool_t *pool);
+
+/* As crmd_mail_address() for NUMBER, a phone number or a sender name: letters, digits,
  * "+-.". */
 int crmd_mail_number(const char *number);
 

@@ -248,7 +248,10 @@ START_TEST(copies_are_in_the_header)
     mail = make(&message);
     ck_assert_str_eq(header(parse(&mail), "Cc"),
                      "bob@example.org, cy@example.org");
-    ck_assert_ptr_eq(mail.copies, copies);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_str_eq(mail.copies[i], copies[i]);
+    }
+    ck_assert_ptr_null(mail.copies[2]);
     message.copies = bad;
     ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &config, 0,
                                          crm_check_pool()));
@@ -487,6 +490,31 @@ START_TEST(a_foreign_domain_is_put_into_ascii)
 }
 END_TEST
 
+/* Such addresses are no dot-atoms (RFC 5322, 3.2.3), but there are some. */
+START_TEST(misplaced_dots_are_quoted)
+{
+    static const char *const copies[] = {".b@docomo.ne.jp", NULL};
+    static const char *const addresses[][2] = {
+        {"a..b@docomo.ne.jp", "\"a..b\"@docomo.ne.jp"},
+        {"a.@docomo.ne.jp", "\"a.\"@docomo.ne.jp"},
+        {"a.b@docomo.ne.jp", "a.b@docomo.ne.jp"}
+    };
+    crmd_message_t message = simple;
+
+    for (size_t i = 0; i < CRM_NELTS(addresses); i++) {
+        crmd_mail_t mail;
+
+        message.to = addresses[i][0];
+        message.copies = copies;
+        mail = make(&message);
+        ck_assert_str_eq(mail.to, addresses[i][1]);
+        ck_assert_str_eq(mail.copies[0], "\".b\"@docomo.ne.jp");
+        ck_assert_ptr_nonnull(strstr(mail.text, addresses[i][1]));
+        ck_assert_ptr_nonnull(strstr(mail.text, "Cc: \".b\"@docomo"));
+    }
+}
+END_TEST
+
 /* Bodies come back byte by byte, whatever encoding was chosen. */
 START_TEST(bodies_come_back)
 {
@@ -655,6 +683,7 @@ int main(void)
                         COUNT(attacks));
     tcase_add_test(names, what_would_break_the_mail_is_refused);
     tcase_add_test(names, a_foreign_domain_is_put_into_ascii);
+    tcase_add_test(names, misplaced_dots_are_quoted);
     suite_add_tcase(suite, mails);
     suite_add_tcase(suite, names);
     return crm_check_main(suite);

@@ -384,6 +384,33 @@ static crm_error_t *unusable(const char *what, apr_pool_t *pool)
     return crm_error_create(CRM_E_BAD_REQUEST, what, pool);
 }
 
+/* Set the recipients of MAIL, addresses if EMAIL, else numbers. */
+static crm_error_t *read_recipients(crmd_mail_t *mail,
+                                    const crmd_message_t *message, int email,
+                                    apr_pool_t *pool)
+{
+    const char *const *copy = message->copies;
+    apr_array_header_t *copies = apr_array_make(pool, 1, sizeof(char *));
+
+    mail->to = !message->to ? NULL
+               : email ? crmd_mail_quoted(message->to, pool)
+               : crmd_mail_number(message->to) ? message->to : NULL;
+    if (!mail->to) {
+        return unusable("the recipient's address is not usable", pool);
+    }
+    for (; copy && *copy; copy++) {
+        const char *made = crmd_mail_quoted(*copy, pool);
+
+        if (!made) {
+            return unusable("an address of cc is not usable", pool);
+        }
+        APR_ARRAY_PUSH(copies, const char *) = made;
+    }
+    APR_ARRAY_PUSH(copies, const char *) = NULL;
+    mail->copies = (const char *const *)(void *)copies->elts;
+    return NULL;
+}
+
 /* Set the sender, the recipient and the Message-ID of MAIL. Errors: a value of
  * MESSAGE or CONFIG cannot be used in a header. */
 static crm_error_t *read_names(crmd_mail_t *mail,
@@ -410,7 +437,6 @@ static crm_error_t *read_names(crmd_mail_t *mail,
                        : apr_pstrcat(pool, "<", message->id, "@",
                                      config->mail_domain, ">", NULL);
     mail->from = sender;
-    mail->to = message->to;
     if (!sender) {
         mail->from = usable == crmd_mail_number ? "crmapi"
             : apr_pstrcat(pool, "crmapi@", config->mail_domain, NULL);
@@ -418,16 +444,7 @@ static crm_error_t *read_names(crmd_mail_t *mail,
     if (!usable(mail->from)) {
         return unusable("the sender's address is not usable", pool);
     }
-    if (!mail->to || !usable(mail->to)) {
-        return unusable("the recipient's address is not usable", pool);
-    }
-    mail->copies = message->copies;
-    for (const char *const *copy = mail->copies; copy && *copy; copy++) {
-        if (!usable(*copy)) {
-            return unusable("an address of cc is not usable", pool);
-        }
-    }
-    return NULL;
+    return read_recipients(mail, message, usable == crmd_mail_address, pool);
 }
 
 /* Set MAIL's text to MIME. */
