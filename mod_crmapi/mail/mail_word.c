@@ -121,6 +121,11 @@ static void flush(decoder_t *decoder)
     if (decoder->recode && len) {
         char *to;
 
+        /* words beside each other need a blank, which does not count */
+        if (decoder->out.len > 1
+            && !memcmp(decoder->out.data + decoder->out.len - 2, "?=", 2)) {
+            crm_buf_putc(&decoder->out, ' ');
+        }
         crm_buf_puts(&decoder->out, "=?utf-8?B?");
         to = crm_buf_reserve(&decoder->out,
                              (apr_size_t)apr_base64_encode_len((int)len));

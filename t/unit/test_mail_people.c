@@ -56,6 +56,11 @@ static const struct {
     {"From: =?utf-8?Q?Grace_=3Cgrace=40example=2Eorg=3E?=\n", GRACE, "Grace",
      NULL},
     {"From: Grace <@r.example,@s.example:" GRACE ">\n", GRACE, "Grace", NULL},
+    /* words of two charsets */
+    {"From: =?utf-8?Q?Gr=C3=A4ce?= =?iso-8859-15?Q?H=F6pper?= <" GRACE ">\n",
+     GRACE, "Gr\xc3\xa4" "ceH\xc3\xb6pper", NULL},
+    {"From: =?utf-8?Q?Grace_?= =?iso-8859-1?Q?H=F6pper?= II <" GRACE ">\n",
+     GRACE, "Grace H\xc3\xb6pper II", NULL},
     {"From: a@example.net via Shop <" GRACE ">\n", GRACE,
      "a@example.net via Shop", NULL},
     {"From: " GRACE "\nReply-To: \"'b@example.org'\"\n", "b@example.org", NULL,
