@@ -20,6 +20,7 @@ static const char *const programs[] = {
     "automatische abwesenheitsnotiz", "r\xc3\xa9ponse automatique",
     "reponse automatique", "respuesta autom\xc3\xa1tica",
     "respuesta automatica", "risposta automatica",
+    "risposta non al computer",
     "resposta autom\xc3\xa1tica", "resposta automatica",
     "automatisch antwoord", "automatiskt svar", "automatisk svar", "autosvar",
     "automaattinen vastaus", "odpowied\xc5\xba automatyczna",

@@ -66,7 +66,8 @@ static const struct {
     {"X-Amazon-Auto-Reply", NULL}, {"X-Vacation", NULL},
     {"Precedence", "auto_reply"}, {"Precedence", "auto-reply"},
     {"X-Precedence", "auto_reply"}, {"Preference", "auto_reply"},
-    {"X-Apple-Action", "vacation"}, {"Delivered-To", "autoresponder"}
+    {"X-Apple-Action", "vacation"}, {"Delivered-To", "autoresponder"},
+    {"X-Amazon-Mail-Relay-Type", "notification"}
 };
 
 /* Return whether ONE is the header of an automatic reply. */
@@ -97,6 +98,14 @@ static int answers_by(GMimeHeader *one, apr_pool_t *pool)
     return found;
 }
 
+/* Return whether a rule of an Exchange mailbox has answered with MIME. Each of the two
+ * headers alone may be in what people write. */
+static int is_by_rule(GMimeMessage *mime, apr_pool_t *pool)
+{
+    return begins(header(mime, "X-Auto-Response-Suppress", pool), "all")
+           && header(mime, "X-MS-Exchange-Inbox-Rules-Loop", pool);
+}
+
 /* Return whether MAIL, MIME, is an automatic reply, by a header or its subject.
  * X-Auto-Response-Suppress asks others not to answer: Exchange puts it into what
  * people write as well. */
@@ -117,15 +126,23 @@ static int is_answer(const crm_mail_t *mail, GMimeMessage *mime,
         return 1;
     }
     value = header(mime, "X-POST-MessageClass", pool);
-    return value && strcasestr(value, "autoresponder");
+    return (value && strcasestr(value, "autoresponder"))
+           || is_by_rule(mime, pool);
 }
 
 /* Return whether MIME is a bulk mail. */
 static int is_bulk(GMimeMessage *mime, apr_pool_t *pool)
 {
-    const char *value = header(mime, "Precedence", pool);
+    static const char *const names[] = {"Precedence", "X-Precedence"};
 
-    return begins(value, "bulk") || begins(value, "junk");
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
+        const char *value = header(mime, names[i], pool);
+
+        if (begins(value, "bulk") || begins(value, "junk")) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* Return whether the envelope's sender is the null sender (RFC 5321, 4.5.5), as

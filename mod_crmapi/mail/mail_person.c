@@ -20,6 +20,7 @@ int crm_mail_is_list(GMimeMessage *mime, apr_pool_t *pool)
     static const char *const names[] = {
         "List-Id", "List-Post", "Mailing-List", "X-Google-Group-Id"
     };
+    static const char *const precedences[] = {"Precedence", "X-Precedence"};
     const char *value;
 
     for (size_t i = 0; i < CRM_NELTS(names); i++) {
@@ -27,9 +28,14 @@ int crm_mail_is_list(GMimeMessage *mime, apr_pool_t *pool)
             return 1;
         }
     }
-    value = crm_mail_header(mime, "Precedence", 200, pool);
-    return value && !strncasecmp(value, "list", 4)
-           && (!value[4] || strchr(" ;,\t(", value[4]));
+    for (size_t i = 0; i < CRM_NELTS(precedences); i++) {
+        value = crm_mail_header(mime, precedences[i], 200, pool);
+        if (value && !strncasecmp(value, "list", 4)
+            && (!value[4] || strchr(" ;,\t(", value[4]))) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* Return the addresses that MIME, by a mailing list, may name the list by. */

@@ -545,6 +545,15 @@ static const struct {
     {"Subject: \xec\x9e\x90\xeb\x8f\x99\xed\x9a\x8c\xec\x8b\xa0: x",
      "auto-reply"},
     {"Subject: Auto-Antwort: Offer", "auto-reply"},
+    {"Subject: Risposta Non al computer: Offerta", "auto-reply"},
+    {"X-Amazon-Mail-Relay-Type: notification", "auto-reply"},
+    /* a rule of Exchange; either header alone may be in what people write */
+    {"X-Auto-Response-Suppress: All\nX-MS-Exchange-Inbox-Rules-Loop: a@b",
+     "auto-reply"},
+    {"X-Auto-Response-Suppress: DR, OOF, AutoReply\n"
+     "X-MS-Exchange-Inbox-Rules-Loop: a@b", NULL},
+    {"X-MS-Exchange-Inbox-Rules-Loop: a@b", NULL},
+    {"X-Precedence: bulk", "bulk"}, {"X-Precedence: list", "list"},
     /* what people write */
     {"Subject: Urlaub in Rom\nIn-Reply-To: <a@b>", NULL},
     {"Subject: Absence of Ada\nIn-Reply-To: <a@b>", NULL},
