@@ -73,7 +73,22 @@ static const char *const says[] = {
     "destinat\xc3\xa1rio desconhecido", "gebruiker onbekend",
     "\xd0\xbf\xd0\xbe\xd0\xbb\xd1\x8c\xd0\xb7\xd0\xbe\xd0\xb2\xd0\xb0\xd1\x82"
     "\xd0\xb5\xd0\xbb\xd1\x8c \xd0\xbd\xd0\xb5 \xd0\xbd\xd0\xb0\xd0\xb9\xd0"
-    "\xb4\xd0\xb5\xd0\xbd"
+    "\xb4\xd0\xb5\xd0\xbd",
+    /* Chinese, Japanese, Korean */
+    "\xe7\x94\xa8\xe6\x88\xb7\xe4\xb8\x8d\xe5\xad\x98\xe5\x9c\xa8",
+    "\xe6\x94\xb6\xe4\xbb\xb6\xe4\xba\xba\xe4\xb8\x8d\xe5\xad\x98\xe5"
+    "\x9c\xa8",
+    "\xe9\x82\xae\xe7\xae\xb1\xe4\xb8\x8d\xe5\xad\x98\xe5\x9c\xa8",
+    "\xe5\x9c\xb0\xe5\x9d\x80\xe4\xb8\x8d\xe5\xad\x98\xe5\x9c\xa8",
+    "\xe5\xae\x9b\xe5\x85\x88\xe4\xb8\x8d\xe6\x98\x8e",
+    "\xe3\x83\xa6\xe3\x83\xbc\xe3\x82\xb6\xe3\x83\xbc\xe3\x81\x8c\xe5"
+    "\xad\x98\xe5\x9c\xa8\xe3\x81\x97\xe3\x81\xbe\xe3\x81\x9b\xe3\x82"
+    "\x93",
+    "\xe3\x82\xa2\xe3\x83\x89\xe3\x83\xac\xe3\x82\xb9\xe3\x81\x8c\xe8"
+    "\xa6\x8b\xe3\x81\xa4\xe3\x81\x8b\xe3\x82\x8a\xe3\x81\xbe\xe3\x81"
+    "\x9b\xe3\x82\x93",
+    "\xec\xa1\xb4\xec\x9e\xac\xed\x95\x98\xec\xa7\x80 \xec\x95\x8a"
+    "\xeb\x8a\x94"
 };
 
 /* Words of a paragraph that speaks of something else. */
@@ -109,11 +124,25 @@ static const char *const fails[] = {
     "delivery has failed", "(failure)", "delivery problems", "error delivering",
     "error has occurred while attempting to deliver", "failure notice",
     "failure reasons", "failed addresses", "mail failure", "returned mail",
-    "returned to sender",
+    "returned to sender", "failed mail", "was aborted after",
+    "not reach the following",
     "unzustellbar", "nicht zugestellt", "nicht ausgeliefert",
     "n'a pas pu \xc3\xaatre", "no se pudo entregar", "no se ha podido",
     "non recapitat", "n\xc3\xa3o foi entregue", "niet bezorgd",
-    "\xd0\xbd\xd0\xb5 \xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd0\xb2"
+    "\xd0\xbd\xd0\xb5 \xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd0\xb2",
+    /* Chinese, Japanese, Korean */
+    "\xe6\x97\xa0\xe6\xb3\x95\xe6\x8a\x95\xe9\x80\x92",
+    "\xe6\x97\xa0\xe6\xb3\x95\xe9\x80\x81\xe8\xbe\xbe",
+    "\xe6\x8a\x95\xe9\x80\x92\xe5\xa4\xb1\xe8\xb4\xa5",
+    "\xe4\xbc\xa0\xe8\xbe\x93\xe5\xa4\xb1\xe8\xb4\xa5",
+    "\xe9\x80\x80\xe4\xbf\xa1",
+    "\xe9\x85\x8d\xe4\xbf\xa1\xe3\x81\xa7\xe3\x81\x8d\xe3\x81\xbe\xe3"
+    "\x81\x9b\xe3\x82\x93",
+    "\xe9\x80\x81\xe4\xbf\xa1\xe3\x81\xa7\xe3\x81\x8d\xe3\x81\xbe\xe3"
+    "\x81\x9b\xe3\x82\x93",
+    "\xe9\x85\x8d\xe4\xbf\xa1\xe4\xb8\x8d\xe8\x83\xbd",
+    "\xec\xa0\x84\xec\x86\xa1 \xec\x8b\xa4\xed\x8c\xa8",
+    "\xeb\xb0\x98\xec\x86\xa1"
 };
 static const char *const goes_on[] = {
     "will be retried", "will retry", "will try", "will be tried",
@@ -152,7 +181,10 @@ static int says_nothing(const char *text, apr_size_t len)
     return len == 5 && (!memcmp(text, "5.0.0", 5) || !memcmp(text, "5.1.0", 5));
 }
 
-const char *crm_mail_status_find(const char *text, apr_pool_t *pool)
+/* Return the status in TEXT (may be NULL) whose class is one of CLASSES, in POOL; NULL
+ * if there is none. A permanent one that says something goes before. */
+static const char *find(const char *text, const char *classes,
+                        apr_pool_t *pool)
 {
     const char *found = NULL;
     apr_size_t found_len = 0;
@@ -161,7 +193,7 @@ const char *crm_mail_status_find(const char *text, apr_pool_t *pool)
         apr_size_t len;
 
         if ((c > text && (apr_isalnum(c[-1]) || c[-1] == '.'))
-            || !(len = status_length(c))) {
+            || !strchr(classes, *c) || !(len = status_length(c))) {
             continue;
         }
         if (!found || (*c == '5' && (*found != '5' || !says_nothing(c, len)))) {
@@ -173,6 +205,11 @@ const char *crm_mail_status_find(const char *text, apr_pool_t *pool)
         }
     }
     return found ? apr_pstrmemdup(pool, found, found_len) : NULL;
+}
+
+const char *crm_mail_status_find(const char *text, apr_pool_t *pool)
+{
+    return find(text, "245", pool);
 }
 
 /* Return the class of the first reply code of SMTP (RFC 5321) in TEXT that is a
@@ -305,7 +342,7 @@ crm_mail_failure_t crm_mail_status_read(const char **status_p,
 {
     char class = 0;
 
-    *status_p = crm_mail_status_find(text, pool);
+    *status_p = find(text, "45", pool);     /* 2.0.12 is a version */
     if (!*status_p) {
         class = code_class(text);
         *status_p = class == '5' ? "5.0.0" : class == '4' ? "4.0.0" : NULL;

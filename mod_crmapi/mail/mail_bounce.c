@@ -116,7 +116,7 @@ static void read_group(crm_mail_t *mail, const char *group, apr_size_t len,
     one.diagnostic = field(group, len, "Diagnostic-Code", pool);
     one.status = status_of(field(group, len, "Status", pool),
                            one.diagnostic, pool);
-    failed = !one.action || !strncasecmp(one.action, "failed", 6)
+    failed = !one.action || !strncasecmp(one.action, "fail", 4) /* "failure" */
              || !strncasecmp(one.action, "expired", 7);     /* SendGrid's */
     if (failed && !one.status && one.action) {
         one.status = "5.0.0";
@@ -255,10 +255,7 @@ static void read_more(crm_mail_t *mail, const char *text, apr_pool_t *pool)
     }
 }
 
-/* If TEXT, the explanation of MAIL without fields of RFC 3464, or its subject
- * says that the server has given up, the mail has failed, whatever the reason
- * is. */
-static void read_final(crm_mail_t *mail, const char *text, apr_pool_t *pool)
+void crm_mail_given_up(crm_mail_t *mail, const char *text, apr_pool_t *pool)
 {
     const char *status = mail->status ? mail->status : "5.0.0";
 
@@ -299,7 +296,7 @@ static void read_text(crm_mail_t *mail, const char *text,
     if (mail->bounces->nelts <= 1) {
         mail->failure = crm_mail_status_read(&mail->status, text, pool);
     }
-    read_final(mail, text, pool);
+    crm_mail_given_up(mail, text, pool);
 }
 
 /* Read TEXT, by a mail server or the null sender, which returns no mail. It may

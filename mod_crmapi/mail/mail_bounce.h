@@ -14,6 +14,10 @@
 int crm_mail_bounced(crm_mail_t *mail, GMimeMessage *mime, int daemon,
                      apr_pool_t *pool);
 
+/* If TEXT, the explanation of MAIL without fields of RFC 3464, or its subject says
+ * that the server has given up, the mail has failed, whatever the reason is. */
+void crm_mail_given_up(crm_mail_t *mail, const char *text, apr_pool_t *pool);
+
 /* Return the report-type of MIME (RFC 6522), "" if it has none; NULL if it is
  * not a report. MIME has it. */
 const char *crm_mail_report_type(GMimeMessage *mime);

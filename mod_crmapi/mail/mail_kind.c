@@ -209,7 +209,9 @@ static int says_undelivered(const char *subject)
     static const char *const words[] = {
         "undeliver", "not be delivered", "not delivered", "delivery fail",
         "delivery has failed", "failure notice", "returned mail",
-        "delivery status notification", "mail system error"
+        "delivery status notification", "mail system error",
+        "delivery problem", "mail failure", "failed mail",
+        "failure delivery"
     };
 
     for (size_t i = 0; subject && i < CRM_NELTS(words); i++) {
@@ -242,6 +244,10 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
         return report(mime);
     }
     if (server && says_undelivered(mail->subject)) {
+        crm_mail_given_up(mail, mail->text, pool);
+        return "bounce";
+    }
+    if (system) {               /* Exim's are marked as automatic replies */
         return "bounce";
     }
     if (!daemon) {
@@ -251,8 +257,8 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
     if (is_answer(mail, mime, pool)) {
         return "auto-reply";
     }
-    if (system || null) {
-        return system ? "bounce" : "auto-reply";
+    if (null) {
+        return "auto-reply";
     }
     if (crm_mail_is_list(mime, pool)) {
         return "list";

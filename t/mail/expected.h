@@ -742,7 +742,7 @@
         .from = "Mailer-Daemon@mx.example.net",
         .name = "Mail Delivery System",
         .text = "not yet",
-        .automatic = "auto-reply",
+        .automatic = "bounce",
     },
     {
         .mail = "dsn-qmail",

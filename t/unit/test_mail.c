@@ -765,11 +765,36 @@ static const struct {
      "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
     {"Domino, without the mail", "Postmaster@example.jp\nSubject: DELIVERY"
      " FAILURE: User ada (ada@example.org) not listed",
-     "\nYour message was not delivered to ada@example.org\n", "bounce", NULL,
-     CRM_MAIL_NO_FAILURE, 0},
+     "\nYour message was not delivered to ada@example.org\n", "bounce",
+     "5.0.0", CRM_MAIL_FAILED, 0},
     {"the null sender, without the mail", "NDR <sysadmin@mx.example>\n"
      "Return-Path: <>\nSubject: Undeliverable Message", "\nNo such device.\n",
-     "bounce", NULL, CRM_MAIL_NO_FAILURE, 0},
+     "bounce", "5.0.0", CRM_MAIL_FAILED, 0},
+    {"a delay, without the mail", "MAILER-DAEMON@y.example\nSubject: Delivery"
+     " Status Notification (Delay)", "\nWill be retried.\n", "bounce", NULL,
+     CRM_MAIL_NO_FAILURE, 0},
+    {"given up, without the mail", "MAILER-DAEMON@y.example\nSubject: Mail"
+     " delivery failed", "\nThis is a permanent error: quota exceeded\n",
+     "bounce", "5.0.0", CRM_MAIL_FAILED, 0},
+    {"a mail server whose mails are automatic replies", "Mailer-Daemon@y.example"
+     "\nAuto-Submitted: auto-replied", "\nLocal mailbox: user not found\n",
+     "bounce", NULL, CRM_MAIL_NO_ADDRESS, 0},
+    {"a version is no status", "MAILER-DAEMON@y.example", "\nYour message\n"
+     " Subject: RELEASED Mailman 2.0.12\ndid not reach ada@example.org\n"
+     "  The recipient name is not recognized\n\n" OURS,
+     "bounce", NULL, CRM_MAIL_NO_ADDRESS, 1},
+    {"Action: failure", "postmaster@y.example",
+     REPORT "--b\nContent-Type: message/delivery-status\n\n"
+     "Final-Recipient: rfc822;ada@example.org\nAction: failure\n"
+     "Status: 553 Exceeded maximum inbound message size\n\n--b\n"
+     "Content-Type: message/rfc822\n\n" OURS "--b--\n", "bounce", "5.0.0",
+     CRM_MAIL_FAILED, 1},
+    {"in Chinese", "MAILER-DAEMON@y.example", "\n\xe6\x97\xa0\xe6\xb3\x95"
+     "\xe6\x8a\x95\xe9\x80\x92\n\n" OURS, "bounce", "5.0.0",
+     CRM_MAIL_FAILED, 1},
+    {"in Chinese: no such user", "MAILER-DAEMON@y.example",
+     "\n\xe6\x94\xb6\xe4\xbb\xb6\xe4\xba\xba\xe4\xb8\x8d\xe5\xad\x98\xe5"
+     "\x9c\xa8\n\n" OURS, "bounce", NULL, CRM_MAIL_NO_ADDRESS, 1},
     {"a person who asks about a returned mail", "ada@example.org\nSubject: Fwd:"
      " Returned mail: see transcript", "\nWhy is that?\n", NULL, NULL,
      CRM_MAIL_NO_FAILURE, 0},
