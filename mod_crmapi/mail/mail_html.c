@@ -26,6 +26,7 @@ typedef struct html_t {
     crm_buf_t out;
     crm_buf_t value;            /* of the attribute that is written */
     int many;                   /* an element has too many attributes */
+    int ended;                  /* the document, before more of it */
 } html_t;
 
 /* A piece of the input. */
@@ -245,6 +246,7 @@ static void read_tag(html_t *html, int end)
     complete = read_attributes(html, named && !end);
     if (!named || !complete || (end && is_open(name))) {
         html->out.len = before; /* browsers do not know it, or ignore it */
+        html->ended |= named && complete;
         return;
     }
     crm_buf_putc(&html->out, '>');
@@ -279,6 +281,16 @@ static void read_markup(html_t *html)
     }
 }
 
+/* Return whether PIECE has nothing but blanks. */
+static int shows_nothing(piece_t piece)
+{
+    while (piece.len && is_blank(*piece.text)) {
+        piece.text++;
+        piece.len--;
+    }
+    return !piece.len;
+}
+
 const char *crm_mail_html(apr_size_t *len_p, unsigned *cut_p,
                           const char *html, apr_size_t len, apr_pool_t *pool)
 {
@@ -289,6 +301,10 @@ const char *crm_mail_html(apr_size_t *len_p, unsigned *cut_p,
     while (reader.at < reader.end) {
         piece_t text = read_until(&reader, "<");
 
+        if (reader.ended && !shows_nothing(text)) {
+            crm_buf_puts(&reader.out, "<div></div>");   /* a line of its own */
+            reader.ended = 0;
+        }
         crm_mail_html_references(&reader.out, text.text, text.len, 0);
         if (reader.at < reader.end) {
             read_markup(&reader);

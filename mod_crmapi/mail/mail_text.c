@@ -358,7 +358,7 @@ static void begin_element(void *baton, const xmlChar *name,
 static void end_link(writer_t *writer, const open_t *open)
 {
     const char *href = open->href;
-    apr_size_t len = writer->buf->len - open->start;
+    apr_size_t len = writer->buf->len - open->start, bare_len;
     const char *shown = writer->buf->data + open->start;
     const char *bare = href;
 
@@ -372,7 +372,9 @@ static void end_link(writer_t *writer, const open_t *open)
     else if (strstr(href, "://")) {
         bare = strstr(href, "://") + 3;
     }
-    if (!memmem(shown, len, bare, strcspn(bare, "?"))) {
+    bare_len = strcspn(bare, "?");
+    bare_len -= bare_len && bare[bare_len - 1] == '/';
+    if (!memmem(shown, len, bare, bare_len)) {
         int newlines = writer->newlines;
 
         writer->newlines = 0;

@@ -461,8 +461,16 @@ static const struct {
     {"<html><body><p>one</p></body></html><p>two</p>", "one\n\ntwo"},
     {"<html><head><title>no</title></head><body>one</body></html>\n"
      "<html><head><title>no</title></head><body bgcolor=x>two</body></html>"
-     "three", "one twothree"},
-    {"<p>one</body><p>two</html>three", "one\n\ntwothree"},
+     "three", "one\ntwo\nthree"},
+    {"<body>one</body></html><html><body>two</body></html>", "one\ntwo"},
+    {"one<br></body>\n</html>\n", "one"},
+    /* a link whose text is its URL */
+    {"<a href='https://x.example/'>https://x.example</a>", "https://x.example"},
+    {"<a href='http://x.example/'>x.example</a>", "x.example"},
+    {"<a href='http://x.example/a/'>x.example/a</a>", "x.example/a"},
+    {"<a href='http://x.example/a/'>x.example</a>",
+     "x.example <http://x.example/a/>"},
+    {"<p>one</body><p>two</html>three", "one\n\ntwo\nthree"},
     {"</html>one</body>", "one"},
     /* line ends that are kept (CSS Text, 3) */
     {"<p style='white-space: pre-wrap'>one\n  two\n\nthree</p>",
