@@ -35,7 +35,8 @@ static const char *const says[] = {
     "mailbox has been disabled", "mailbox is inactive",
     "account disabled", "account is disabled", "account has been disabled",
     "account that you tried to reach is disabled", "account does not exist",
-    "account that you tried to reach does not exist", "no such account",
+    "account that you tried to reach does not exist",
+    "account that you tried to reach doesn't exist", "no such account",
     "unknown account", "no such address", "unknown address",
     "address unknown", "address not found", "address does not exist",
     "address doesn't exist", "address couldn't be found",
@@ -74,7 +75,31 @@ static const char *const says[] = {
     "\xd0\xbf\xd0\xbe\xd0\xbb\xd1\x8c\xd0\xb7\xd0\xbe\xd0\xb2\xd0\xb0\xd1\x82"
     "\xd0\xb5\xd0\xbb\xd1\x8c \xd0\xbd\xd0\xb5 \xd0\xbd\xd0\xb0\xd0\xb9\xd0"
     "\xb4\xd0\xb5\xd0\xbd",
+    /* what Gmail says in further languages, and in these */
+    "adresse nicht gefunden",
+    "adresse konnte nicht gefunden werden",
+    "empf\xc3\xa4nger wurde nicht gefunden",
+    "adresse introuvable",
+    "adresse n'a pas \xc3\xa9t\xc3\xa9 trouv\xc3\xa9" "e",
+    "no se ha encontrado la direcci\xc3\xb3n",
+    "no se encontr\xc3\xb3 la direcci\xc3\xb3n",
+    "indirizzo non trovato",
+    "endere\xc3\xa7o n\xc3\xa3o encontrado",
+    "adres niet gevonden",
+    "nie znaleziono adresu",
+    "\xd0\xb0\xd0\xb4\xd1\x80\xd0\xb5\xd1\x81 \xd0\xbd\xd0\xb5 \xd0\xbd"
+    "\xd0\xb0\xd0\xb9\xd0\xb4\xd0\xb5\xd0\xbd",
+    "adressen hittades inte",
+    "adressen blev ikke fundet",
+    "adressen ble ikke funnet",
+    "adresa nebyla nalezena",
+    "adres bulunamad\xc4\xb1",
     /* Chinese, Japanese, Korean */
+    "\xe3\x82\xa2\xe3\x83\x89\xe3\x83\xac\xe3\x82\xb9\xe4\xb8\x8d\xe6"
+    "\x98\x8e",
+    "\xe6\x89\xbe\xe4\xb8\x8d\xe5\x88\xb0\xe5\x9c\xb0\xe5\x9d\x80",
+    "\xec\xa3\xbc\xec\x86\x8c\xeb\xa5\xbc \xec\xb0\xbe\xec\x9d\x84 \xec"
+    "\x88\x98 \xec\x97\x86",
     "\xe7\x94\xa8\xe6\x88\xb7\xe4\xb8\x8d\xe5\xad\x98\xe5\x9c\xa8",
     "\xe6\x94\xb6\xe4\xbb\xb6\xe4\xba\xba\xe4\xb8\x8d\xe5\xad\x98\xe5"
     "\x9c\xa8",

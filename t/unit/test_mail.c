@@ -792,6 +792,9 @@ static const struct {
     {"in Chinese", "MAILER-DAEMON@y.example", "\n\xe6\x97\xa0\xe6\xb3\x95"
      "\xe6\x8a\x95\xe9\x80\x92\n\n" OURS, "bounce", "5.0.0",
      CRM_MAIL_FAILED, 1},
+    {"in Swedish: no such address", "MAILER-DAEMON@y.example",
+     "\nAdressen hittades inte\n\n" OURS, "bounce", NULL,
+     CRM_MAIL_NO_ADDRESS, 1},
     {"in Chinese: no such user", "MAILER-DAEMON@y.example",
      "\n\xe6\x94\xb6\xe4\xbb\xb6\xe4\xba\xba\xe4\xb8\x8d\xe5\xad\x98\xe5"
      "\x9c\xa8\n\n" OURS, "bounce", NULL, CRM_MAIL_NO_ADDRESS, 1},
