@@ -123,6 +123,18 @@ static const char *skip_from(const repair_t *repair, const char *line)
            && !field_bits(repair, line) ? next_line(repair, line) : line;
 }
 
+/* Return LINE, or the one below if that is a field of a program and LINE is none: some
+ * write "---- Original message ----" before a mail. */
+static const char *skip_title(const repair_t *repair, const char *line)
+{
+    const char *next = next_line(repair, line);
+
+    return line < repair->end && next < repair->end
+           && !name_length(repair, line)
+           && field_bits(repair, next) & MACHINE
+           && strncasecmp(next, "Content-", 8) ? next : line;
+}
+
 /* Move the beginning of the mail to its first field. */
 static void skip_lead(repair_t *repair)
 {
@@ -137,6 +149,7 @@ static void skip_lead(repair_t *repair)
     while (line < repair->end && strchr(" \t\r\n", *line)) {
         line++;
     }
+    line = skip_title(repair, line);
     if (field_bits(repair, line)
         || (line < repair->end && name_length(repair, line)
             && !strncasecmp(line, "X-", 2))) {

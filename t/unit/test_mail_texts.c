@@ -45,6 +45,10 @@ static const char *text_of_html(const char *html)
 static const struct {
     const char *mail, *text;
 } repaired[] = {
+    /* a line before the header */
+    {"---- Original email message ----\r\nReturn-Path: <x@y.example>\r\n"
+     "Subject: x\r\n\r\nwords", "words"},
+    {"Hello\nSubject: is a word\n\nmore", "Hello\nSubject: is a word\n\nmore"},
     {HEAD "\nbody\n", "body"},
     /* before the header */
     {"\n" HEAD "\nbody\n", "body"},
