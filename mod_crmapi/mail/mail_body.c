@@ -197,17 +197,36 @@ static void add_text(walk_t *walk, GMimePart *part)
 
 /* ---- attachments --------------------------------------------------------- */
 
-/* Return NAME as a file name, without slashes, in POOL; NULL if it is blank. */
+/* Return the length of the character at C if it shows what follows in another
+ * direction, 0 if not: a file that looks as "photo-exe.jpg" may be an exe. */
+static apr_size_t turns(const char *c)
+{
+    unsigned char last = *c == '\xe2' && c[1] ? (unsigned char)c[2] : 0;
+
+    return (c[1] == '\x80' && last >= 0xaa && last <= 0xae)
+           || (c[1] == '\x81' && last >= 0xa6 && last <= 0xa9) ? 3 : 0;
+}
+
+/* Return NAME as a file name, without slashes and what turns it, in POOL; NULL if it is
+ * blank. */
 static const char *file_name(const char *name, apr_pool_t *pool)
 {
     char *made = apr_pstrdup(pool, crm_mail_line(name, NAME_CHARS, pool));
+    char *out = made;
 
-    for (char *c = made; c && *c; c++) {
-        if (*c == '/' || *c == '\\') {
-            *c = '_';
+    for (const char *c = made; c && *c; c++) {
+        apr_size_t len = turns(c);
+
+        if (len) {
+            c += len - 1;
+            continue;
         }
+        *out++ = *c == '/' || *c == '\\' ? '_' : *c;
     }
-    return made;
+    if (out) {
+        *out = '\0';
+    }
+    return made && *made ? made : NULL;
 }
 
 static const char *type_of(GMimeObject *object, apr_pool_t *pool)

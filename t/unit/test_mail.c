@@ -459,6 +459,11 @@ static const struct {
      " filename*0*=UTF-8''%E2%82", "\xe2\x82\xacl.pdf"},
     {"Content-Type: application/pdf; name*1*=l.pdf; name*0*=iso-8859-1''%F6;"
      " x=y", "\xc3\xb6l.pdf"},
+    /* what would show "aexe.pdf" */
+    {"Content-Disposition: attachment; filename*=utf-8''a%E2%80%AEfdp.exe",
+     "afdp.exe"},
+    {"Content-Disposition: attachment; filename*=utf-8''%E2%81%A7a%E2%80%A6b",
+     "a\xe2\x80\xa6" "b"},
     /* malformed */
     {"Content-Disposition: filename=\"a.pdf\"", "a.pdf"},
     {"Content-Disposition: filename*=utf-8''%C3%B6l.pdf", "\xc3\xb6l.pdf"},
