@@ -23,6 +23,7 @@ plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
 
 my $INTAKE = "/crmapi/intake/v1";
 my $account = "AC" . "0123456789abcdef" x 2;
+my $bound = "AC" . "f" x 32;            # it may reach another workspace only
 my $folder = tempdir("crm-answers-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 write_file("$folder/token", "secret\n");
 chmod 0600, "$folder/token";
@@ -35,6 +36,7 @@ CrmApiIntakeLimit 0
 CrmApiAddressLimit 0
 CrmApiIntakeUrl https://crm.example
 CrmApiTwilio $account $folder/token
+CrmApiTwilio $bound $folder/token elsewhere
 END
 my $w = workspace($httpd);
 my $c = $w->client;
@@ -86,7 +88,7 @@ sub answer {
 sub twilio_status {
     my ($query, %pairs) = @_;
     my $path = "$INTAKE/twilio/status$query";
-    $pairs{AccountSid} = $account;
+    $pairs{AccountSid} //= $account;
     return $httpd->client->request("POST", $path, body => join("&", map {
         "$_=" . CrmTest::Client::escape($pairs{$_}) } keys %pairs), headers => {
         "Content-Type" => "application/x-www-form-urlencoded",
@@ -349,11 +351,12 @@ subtest "a text by a sender that is no agent's number (sms_from)" => sub {
     sql($database, "UPDATE crmapi.message SET handed_over = true"
         . " WHERE id = '$m->{id}'");
     for my $one (["", "queued"], ["&workspace=$other", "queued"],
+            ["&workspace=" . $w->id, "queued", AccountSid => $bound],
             ["&workspace=" . $w->id, "delivered"]) {
-        my ($query, $is) = @$one;
+        my ($query, $is, @pairs) = @$one;
         status_is(twilio_status("?message=$m->{id}$query", MessageSid =>
             "SM-sender", MessageStatus => "delivered", From => "ACME",
-            To => "+4930123470"), 204, "a report$query");
+            To => "+4930123470", @pairs), 204, "a report$query @pairs");
         is(fate($talk, $m), $is, "$is");
     }
     sql($database, "UPDATE crmapi.job SET state = 'cancelled', finished_at ="
