@@ -171,6 +171,13 @@ static void add_text(decoder_t *decoder, const char *text, apr_size_t len)
     }
 }
 
+/* Return whether what stands behind a word, at TEXT, makes it a part of an address,
+ * where no words are (RFC 2047, 5): "=?utf-8?Q?eve?=@example.org". */
+static int is_in_address(const char *text)
+{
+    return memchr(text, '@', strcspn(text, " \t\r\n<>,;()=\"")) != NULL;
+}
+
 static const char *decode(const char *raw, const char *hint, int recode,
                           apr_pool_t *pool)
 {
@@ -182,7 +189,8 @@ static const char *decode(const char *raw, const char *hint, int recode,
     crm_buf_init(&decoder.out, strlen(raw) + 64, pool);
     crm_buf_init(&decoder.bytes, 64, pool);
     while (end && (c = strstr(c, "=?"))) {
-        if (!read_word(&word, c)) {
+        if (!read_word(&word, c)
+            || (recode && is_in_address(word.end))) {
             c += 2;
             end = end < c ? strstr(c, "?=") : end;
             continue;

@@ -56,6 +56,13 @@ static const struct {
     {"From: =?utf-8?Q?Grace_=3Cgrace=40example=2Eorg=3E?=\n", GRACE, "Grace",
      NULL},
     {"From: Grace <@r.example,@s.example:" GRACE ">\n", GRACE, "Grace", NULL},
+    /* no word within an address, which is another one's if it were decoded */
+    {"From: =?utf-8?Q?eve?=@example.org\n", "=?utf-8?Q?eve?=@example.org", NULL,
+     NULL},
+    {"From: =?utf-8?Q?eve=40x.example=3E?=grace@example.org\n",
+     "=?utf-8?Q?eve=40x.example=3E?=grace@example.org", NULL, NULL},
+    {"From: =?utf-8?Q?Gr=C3=A4ce?=Hopper <" GRACE ">\n", GRACE,
+     "Gr\xc3\xa4" "ceHopper", NULL},
     /* words of two charsets */
     {"From: =?utf-8?Q?Gr=C3=A4ce?= =?iso-8859-15?Q?H=F6pper?= <" GRACE ">\n",
      GRACE, "Gr\xc3\xa4" "ceH\xc3\xb6pper", NULL},
