@@ -289,7 +289,8 @@ CREATE FUNCTION crmapi.intake_address(member text, address text)
 
 -- The contact's fields in ITEM. First and last name come from the words of the
 -- participant's name unless ITEM has them. Directories write "Lovelace, Ada"; what
--- follows the comma of "Ada Lovelace, PhD" is no first name. Internal.
+-- follows the comma of "Ada Lovelace, PhD" or "..., Example Ltd." is no first name.
+-- Internal.
 CREATE FUNCTION crmapi.intake_texts(item crmapi.intake_item) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -298,8 +299,8 @@ DECLARE
     last text := btrim(substr(name, length(first) + 1));
     parts text[] := regexp_match(name, '^([^,]*[^, ]) *, *([^,]*[^, ])');
 BEGIN
-    IF translate(lower(parts[2]), '.', '') <> ALL ('{jr,sr,ii,iii,iv,phd,md,'
-        'esq,mba,inc,ltd,llc,llp,plc,corp,gmbh}'::text[]) THEN
+    IF translate(lower(parts[2]), '.', '') !~ '(@|[0-9]|(^| )(jr|sr|ii|iii|iv|'
+        'phd|md|esq|mba|inc|ltd|llc|llp|plc|corp|gmbh)$)' THEN
         first := parts[2];
         last := parts[1];
     END IF;

@@ -115,7 +115,9 @@ subtest "the words of a name" => sub {
             ["von der Leyen,Ada Maria", "Ada Maria|von der Leyen"],
             ["Smith, Ada, Example GmbH", "Ada|Smith"], ["Ada,", "Ada,|-"],
             [", Ada", ",|Ada"], ["Ada King, Ph.D.", "Ada|King, Ph.D."],
-            ["Acme Tools, Inc.", "Acme|Tools, Inc."]) {
+            ["Acme Tools, Inc.", "Acme|Tools, Inc."],
+            ["Ada King, Example Ltd", "Ada|King, Example Ltd"],
+            ["Ada King, ada\@x.example", "Ada|King, ada\@x.example"]) {
         my ($name, $is) = @$one;
         my $got = taken($w, event($w, from => { name => $name,
             phone_number => sprintf "+4930901%05d", ++$name_count }));
