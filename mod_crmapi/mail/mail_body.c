@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_bare.h"
@@ -229,13 +230,17 @@ static const char *file_name(const char *name, apr_pool_t *pool)
     return made && *made ? made : NULL;
 }
 
+/* Return the media type of OBJECT in lower case (RFC 2045, 5.1). */
 static const char *type_of(GMimeObject *object, apr_pool_t *pool)
 {
     char *made = g_mime_content_type_get_mime_type(
         g_mime_object_get_content_type(object));
-    const char *type = crm_mail_line(made, NAME_CHARS, pool);
+    char *type = apr_pstrdup(pool, crm_mail_line(made, NAME_CHARS, pool));
 
     g_free(made);
+    for (char *c = type; c && *c; c++) {
+        *c = (char)apr_tolower(*c);
+    }
     return type ? type : "application/octet-stream";
 }
 

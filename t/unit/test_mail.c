@@ -494,6 +494,20 @@ START_TEST(a_file_has_its_name)
 }
 END_TEST
 
+/* Programs compare it as it is. */
+START_TEST(the_type_of_a_file_is_in_lower_case)
+{
+    static const char text[] = "Content-Type: Multipart/Mixed; boundary=b\n\n"
+        "--b\nContent-Type: IMAGE/Jpeg; name=A.JPG\n\nx\n--b--\n";
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, crm_check_pool());
+    ck_assert_int_eq(mail.attachments->nelts, 1);
+    same(text, "type", APR_ARRAY_IDX(mail.attachments, 0,
+                                     crm_mail_attachment_t).type, "image/jpeg");
+}
+END_TEST
+
 /* Headers of a mail, and what it is (contract 18.5). */
 static const struct {
     const char *headers, *automatic;
@@ -1462,6 +1476,7 @@ int main(void)
     tcase_add_loop_test(reads, a_mail_names_what_it_answers, 0,
                         COUNT(references));
     tcase_add_loop_test(reads, a_file_has_its_name, 0, COUNT(names));
+    tcase_add_test(reads, the_type_of_a_file_is_in_lower_case);
     tcase_add_loop_test(reads, a_mail_is_automatic_or_a_persons, 0,
                         COUNT(kinds));
     tcase_add_loop_test(reads, whatever_returns_a_mail_is_a_bounce, 0,
