@@ -394,6 +394,37 @@ subtest "a server that takes no more connections" => sub {
     back_is($httpd, $back + 1, "and the log says so");
 };
 
+subtest "a server that takes fewer connections than DBDMax" => sub {
+    plan(skip_all => "prefork has a connection for each process")
+        if ($ENV{CRM_MPM} || "event") eq "prefork";
+    my $few = httpd(database => $database, children => 1, conf => $UNLIMITED
+        . "CrmApiDatabaseWait 30s\n"
+        . "<Location /status>\nSetHandler server-status\n</Location>\n",
+        dbd => "DBDMin 0\nDBDKeep 8\nDBDMax 8\n");
+    my $own = sub { $few->client(key => $w->key, timeout => 60) };
+    my $id = $own->()->post("/api/v1/contacts", { bot_id => $agent })->data->{id};
+    terminate(backends());
+    admin("ALTER ROLE crmapi_site CONNECTION LIMIT 1");
+    status_is($own->()->get("/api/v1/agents"), 200, "it takes one");
+    $few->expect_log(
+        qr/CRM1306: the database gives no more .*: .*too many connections/ => 1);
+    my $let_go = holding($database, "SELECT FROM crmapi.contact"
+        . " WHERE id = '$id' FOR UPDATE");
+    my @waiting = (CrmTest::Child->start(sub { $own->()->patch(
+        "/api/v1/contacts/$id", { notes => "x" })->status }));
+    wait_blocked($database, 1);
+    # several of each, so that they wait as leaders and behind one
+    push @waiting, map { my $path = $_; CrmTest::Child->start(sub {
+        $own->()->get("/api/v1/$path")->status }) } ("agents", "companies") x 3;
+    ok(wait_for(sub { $few->client->get("/status?auto")->body
+        =~ /^BusyWorkers: 8$/m }), "others wait for it");
+    $let_go->();
+    is_deeply([map { $_->result } @waiting], [(200) x 7], "all are served");
+    is(scalar(() = $few->log_lines(qr/CRM1306: /)), 1, "one line says so");
+    admin("ALTER ROLE crmapi_site CONNECTION LIMIT -1");
+    $few->stop;
+};
+
 subtest "a session that has ended, though its socket is open" => sub {
     my $proxy = CrmTest::Proxy->new;
     my $slow = httpd(children => 1, conf => $UNLIMITED

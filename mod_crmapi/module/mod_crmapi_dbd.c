@@ -363,34 +363,63 @@ int crmapi_distributed(void *baton)
            - 1;
 }
 
+/* Take a place in the pool of REQUEST, which has waited since SINCE. Return 0 if none
+ * became free in time. */
+static int enter(const crmapi_request_t *request, apr_time_t since)
+{
+    apr_interval_time_t waited;
+    int entered = crmapi_pool_enter(&waited, request->config->pool,
+                                    wait_left(request, since));
+
+    if (!request->answered) {
+        crmapi_metrics_wait(request->config, waited, entered);
+    }
+    return entered;
+}
+
+/* Set *DBD_P to a connection for REQUEST, which has waited since SINCE. If the
+ * database gives none, wait for one of those that this process has. */
+static crm_error_t *open_connection(ap_dbd_t **dbd_p,
+                                    const crmapi_request_t *request,
+                                    apr_time_t since, apr_pool_t *p)
+{
+    crmapi_pool_t *pool = request->config->pool;
+    server_rec *s = request->r->server;
+    int refused = 0;
+
+    while (enter(request, since)) {
+        *dbd_p = dbd_functions.open(p, s);
+        if (*dbd_p) {
+            if (refused) {
+                crmapi_outage_few(pool, s, p);
+            }
+            return NULL;
+        }
+        refused = 1;
+        if (!crmapi_pool_refuse(pool)) {
+            break;
+        }
+    }
+    if (!refused) {
+        return give_up(request, p);
+    }
+    crmapi_outage_explain(pool, s, p);
+    return unavailable(p);
+}
+
 crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
                             apr_pool_t *p)
 {
     crmapi_request_t *request = baton;
     crmapi_pool_t *pool = request->config->pool;
-    server_rec *s = request->r->server;
-    apr_interval_time_t waited;
     crm_error_t *error;
     ap_dbd_t *dbd;
-    int entered;
 
     if (pool->missing) {
-        crmapi_pool_report_missing(pool, s, p);
+        crmapi_pool_report_missing(pool, request->r->server, p);
         return unavailable(p);
     }
-    entered = crmapi_pool_enter(&waited, pool, wait_left(request, since));
-    if (!request->answered) {
-        crmapi_metrics_wait(request->config, waited, entered);
-    }
-    if (!entered) {
-        return give_up(request, p);
-    }
-    dbd = dbd_functions.open(p, s);
-    if (!dbd) {
-        crmapi_outage_explain(pool, s, p);
-        crmapi_pool_leave(pool, 0);
-        return unavailable(p);
-    }
+    CRM_ERR(open_connection(&dbd, request, since, p));
     request->dbd = dbd;
     apr_pool_cleanup_register(request->r->pool, request, give_back,
                               apr_pool_cleanup_null);

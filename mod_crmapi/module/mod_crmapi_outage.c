@@ -67,24 +67,48 @@ void crmapi_outage_report(const crmapi_pool_t *pool, const char *cause,
                                    cause ? cause : "no answer", NULL));
 }
 
+/* Return, in P, why there is no connection to POOL's database; NULL if there is one
+ * now. */
+static const char *find_cause(const crmapi_pool_t *pool, apr_pool_t *p)
+{
+    crm_probe_t probe;
+
+    crm_probe_open(&probe, pool->settings->params, "crmapi health",
+                   CRMAPI_CHECK_TIME, p);
+    PQfinish(probe.pg);
+    return probe.pg ? NULL : probe.cause ? probe.cause : "no answer";
+}
+
 void crmapi_outage_explain(crmapi_pool_t *pool, const server_rec *s,
                            apr_pool_t *p)
 {
-    crm_probe_t probe;
+    const char *cause;
 
     if (!crmapi_pool_is_news(pool, CRMAPI_POOL_UNREACHABLE)
         || __atomic_exchange_n(&pool->explaining, 1, __ATOMIC_ACQ_REL)) {
         return;
     }
-    crm_probe_open(&probe, pool->settings->params, "crmapi health",
-                   CRMAPI_CHECK_TIME, p);
-    if (probe.pg) {
-        probe.cause = "mod_dbd got no connection, though there is one now; "
-                      "\"LogLevel dbd:error\" shows why";
-    }
-    PQfinish(probe.pg);
-    crmapi_outage_report(pool, probe.cause, s, p);
+    cause = find_cause(pool, p);
+    crmapi_outage_report(pool, cause ? cause : "mod_dbd got no connection, though "
+                         "there is one now; \"LogLevel dbd:error\" shows why",
+                         s, p);
     __atomic_store_n(&pool->explaining, 0, __ATOMIC_RELEASE);
+}
+
+void crmapi_outage_few(const crmapi_pool_t *pool, const server_rec *s,
+                       apr_pool_t *p)
+{
+    const char *cause;
+
+    if (!crmapi_pool_refusal_is_news(pool, "CRM1306")) {
+        return;
+    }
+    cause = find_cause(pool, p);
+    if (cause) {
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "CRM1306: the database gives "
+                     "no more connections, so requests wait for those that this "
+                     "process has: %s%s", cause, pool->name);
+    }
 }
 
 /* ---- child_init ----------------------------------------------------------- */

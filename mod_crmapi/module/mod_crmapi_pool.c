@@ -27,6 +27,10 @@ APLOG_USE_MODULE(crmapi);
 /* A database hangs if no connection was released for this time. */
 #define HANGS_AFTER apr_time_from_msec(500)
 
+/* For how long a database that gave no connection is not asked for another one, if
+ * the process has some. */
+#define FEW_FOR apr_time_from_sec(1)
+
 static apr_array_header_t *pools;       /* of crmapi_pool_t * */
 
 void crmapi_pools_clear(apr_pool_t *pconf)
@@ -279,7 +283,10 @@ apr_status_t crmapi_pools_create(apr_pool_t *pchild)
 
 static int is_full(const crmapi_pool_t *pool)
 {
-    return pool->max && pool->used >= pool->max;
+    return pool->max
+           && (pool->used >= pool->max
+               || (pool->few && pool->used >= pool->few
+                   && apr_time_now() < pool->few_until));
 }
 
 /* Return whether POOL's database hangs, and its threads with MORE others exceed
@@ -404,6 +411,21 @@ void crmapi_pool_leave(crmapi_pool_t *pool, int served)
     }
     apr_thread_cond_signal(pool->freed);
     apr_thread_mutex_unlock(pool->mutex);
+}
+
+int crmapi_pool_refuse(crmapi_pool_t *pool)
+{
+    int others;
+
+    apr_thread_mutex_lock(pool->mutex);
+    pool->used--;
+    crmapi_metrics_used(-1);
+    others = pool->max && pool->used > 0;
+    pool->few = others ? pool->used : 0;
+    pool->few_until = apr_time_now() + FEW_FOR;
+    apr_thread_cond_signal(pool->freed);
+    apr_thread_mutex_unlock(pool->mutex);
+    return others;
 }
 
 int crmapi_pool_limit(crmapi_pool_t *pool, int max)

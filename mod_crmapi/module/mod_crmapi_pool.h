@@ -73,6 +73,9 @@ typedef struct crmapi_pool_t {
     apr_thread_mutex_t *mutex;  /* of all that follows; NULL in the parent */
     apr_thread_cond_t *freed;
     int used;                   /* places taken */
+    int few;                    /* limit of places until FEW_UNTIL: the database
+                                   gives no more connections */
+    apr_time_t few_until;
     int waiting;                /* threads that wait for a place */
     int sharing;                /* threads that wait for another thread's
                                    statement; atomic */
@@ -96,6 +99,11 @@ int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change);
 
 /* Release a place in POOL. SERVED: its connection was usable. */
 void crmapi_pool_leave(crmapi_pool_t *pool, int served);
+
+/* Release a place in POOL, for which the database gave no connection. Return whether
+ * others have connections. If so, there are no more places than theirs for a second:
+ * who waits for one gets theirs. */
+int crmapi_pool_refuse(crmapi_pool_t *pool);
 
 /* Set the limit of POOL to MAX. Return the previous limit. */
 int crmapi_pool_limit(crmapi_pool_t *pool, int max);
