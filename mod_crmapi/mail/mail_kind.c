@@ -133,16 +133,8 @@ static int is_answer(const crm_mail_t *mail, GMimeMessage *mime,
 /* Return whether MIME is a bulk mail. */
 static int is_bulk(GMimeMessage *mime, apr_pool_t *pool)
 {
-    static const char *const names[] = {"Precedence", "X-Precedence"};
-
-    for (size_t i = 0; i < CRM_NELTS(names); i++) {
-        const char *value = header(mime, names[i], pool);
-
-        if (begins(value, "bulk") || begins(value, "junk")) {
-            return 1;
-        }
-    }
-    return 0;
+    return crm_mail_precedence(mime, "bulk", pool)
+           || crm_mail_precedence(mime, "junk", pool);
 }
 
 /* Return whether the envelope's sender is the null sender (RFC 5321, 4.5.5), as

@@ -15,27 +15,35 @@
 
 /* ---- mailing lists ------------------------------------------------------- */
 
+int crm_mail_precedence(GMimeMessage *mime, const char *word,
+                        apr_pool_t *pool)
+{
+    static const char *const names[] = {"Precedence", "X-Precedence"};
+    size_t len = strlen(word);
+
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
+        const char *value = crm_mail_header(mime, names[i], 200, pool);
+
+        if (value && !strncasecmp(value, word, len)
+            && (!value[len] || strchr(" ;,\t(", value[len]))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 int crm_mail_is_list(GMimeMessage *mime, apr_pool_t *pool)
 {
     static const char *const names[] = {
         "List-Id", "List-Post", "Mailing-List", "X-Google-Group-Id"
     };
-    static const char *const precedences[] = {"Precedence", "X-Precedence"};
-    const char *value;
 
     for (size_t i = 0; i < CRM_NELTS(names); i++) {
         if (crm_mail_header(mime, names[i], 200, pool)) {
             return 1;
         }
     }
-    for (size_t i = 0; i < CRM_NELTS(precedences); i++) {
-        value = crm_mail_header(mime, precedences[i], 200, pool);
-        if (value && !strncasecmp(value, "list", 4)
-            && (!value[4] || strchr(" ;,\t(", value[4]))) {
-            return 1;
-        }
-    }
-    return 0;
+    return crm_mail_precedence(mime, "list", pool);
 }
 
 /* Return the addresses that MIME, by a mailing list, may name the list by. */

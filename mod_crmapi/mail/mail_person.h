@@ -7,6 +7,11 @@
 
 #include "crm_mail.h"
 
+/* Return whether the Precedence, or X-Precedence, of MIME begins with WORD ("bulk"),
+ * without case. */
+int crm_mail_precedence(GMimeMessage *mime, const char *word,
+                        apr_pool_t *pool);
+
 /* Return whether MIME was sent by a mailing list. */
 int crm_mail_is_list(GMimeMessage *mime, apr_pool_t *pool);
 
