@@ -348,6 +348,8 @@ subtest "17.1 who is dialled" => sub {
     for my $channel (qw(sms voice)) {
         my $w = with_template([{ channel => $channel, "${channel}_" . ($channel
             eq "sms" ? "body" : "script") => "Hi" }]);
+        # of mails only (14.8)
+        $w->ctl(qw(workspace set), $w->id, "--sender-domains", "mail.example");
         # What the provider is asked to call for a contact with NUMBERS.
         my $dialled = sub {
             my $mail = "n" . ++$n . "\@x.example";

@@ -147,45 +147,53 @@ static crm_error_t *hold_older(crm_conn_t *conn, const char *why,
     return NULL;
 }
 
-/* Set *ID_P to the name of CONN's database, *WHY_P to NULL or to the reason to
- * hold it, *MARKS_P to its numbers; all in POOL. */
-static crm_error_t *look(const char **id_p, const char **why_p,
-                         const char **marks_p, crm_conn_t *conn,
-                         apr_pool_t *pool)
+/* What the database says of itself; see instance_look(). All in the pool. */
+typedef struct look_t {
+    const char *id;             /* its name */
+    int held;
+    const char *why;            /* the reason to hold it; NULL: none */
+    const char *marks;          /* its numbers, an array */
+} look_t;
+
+/* Fill LOOK by CONN, in POOL. */
+static crm_error_t *look_at(look_t *look, crm_conn_t *conn, apr_pool_t *pool)
 {
     const char *mark = known_text(pool);
-    crm_stmt_t name = {"SELECT i.id FROM crmapi.instance i", 0, NULL};
+    crm_stmt_t name = {"SELECT i.id, i.held_at IS NOT NULL FROM crmapi.instance i",
+                       0, NULL};
     crm_stmt_t compare = {"SELECT l.why, l.marks FROM"
                           " crmapi.instance_look($1::bigint[]) l", 1, &mark};
     PGresult *result;
 
     CRM_ERR(crm_db_query(&result, conn, &name, pool));
-    *id_p = PQgetvalue(result, 0, 0);
+    look->id = PQgetvalue(result, 0, 0);
+    look->held = *PQgetvalue(result, 0, 1) == 't';
     CRM_ERR(crm_db_query(&result, conn, &compare, pool));
-    *why_p = crm_db_value(result, 0, 0);
-    *marks_p = PQgetvalue(result, 0, 1);
+    look->why = crm_db_value(result, 0, 0);
+    look->marks = PQgetvalue(result, 0, 1);
     return NULL;
 }
 
-/* As crmd_mark_check(), with the lock. */
+/* As crmd_mark_check(), with the lock. A database that was told of, but is not held,
+ * is another copy of the same name: a test system is made anew each night. */
 static crm_error_t *check(const crmd_config_t *config, crm_conn_t *conn,
                           apr_pool_t *pool)
 {
-    const char *id, *why, *marks;
+    look_t look;
 
-    CRM_ERR(look(&id, &why, &marks, conn, pool));
-    if (!crmd_journal_is(config->run_dir, id)) {
+    CRM_ERR(look_at(&look, conn, pool));
+    if (!crmd_journal_is(config->run_dir, look.id)) {
         /* The mark was that of another database, or of none. */
         told = 0;
-        CRM_ERR(crmd_journal_open(&known, config->run_dir, id,
+        CRM_ERR(crmd_journal_open(&known, config->run_dir, look.id,
                                   config->keep_sent, pool));
-        CRM_ERR(look(&id, &why, &marks, conn, pool));
+        CRM_ERR(look_at(&look, conn, pool));
     }
-    if (why && !told) {
-        CRM_ERR(hold_older(conn, why, pool));
+    if (look.why && !(told && look.held)) {
+        CRM_ERR(hold_older(conn, look.why, pool));
     }
-    told = why != NULL;
-    return learn(marks, pool);
+    told = look.why != NULL;
+    return learn(look.marks, pool);
 }
 
 crm_error_t *crmd_mark_check(const crmd_config_t *config, crm_conn_t *conn,
