@@ -147,6 +147,11 @@ static int alive(PGconn *pg)
     return 1;
 }
 
+int crm_conn_alive(const crm_conn_t *conn)
+{
+    return alive(conn->pg);
+}
+
 /* Return whether PG is neither in a transaction nor in pipeline mode, as an
  * interrupted use may have left it. */
 static int idle(PGconn *pg)

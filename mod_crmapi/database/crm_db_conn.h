@@ -45,6 +45,9 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
                             const crm_conn_options_t *options,
                             apr_pool_t *owner_pool, apr_pool_t *scratch_pool);
 
+/* Return whether CONN is alive, as far as is known without a round trip. */
+int crm_conn_alive(const crm_conn_t *conn);
+
 /* Open a connection to CONNINFO (libpq's syntax). It is closed with
  * RESULT_POOL. Errors: CRM_E_UNAVAILABLE. LOG has libpq's reason without
  * passwords.

@@ -378,29 +378,27 @@ static int enter(const crmapi_request_t *request, apr_time_t since)
 }
 
 /* Set *DBD_P to a connection for REQUEST, which has waited since SINCE. If the
- * database gives none, wait for one of those that this process has. */
-static crm_error_t *open_connection(ap_dbd_t **dbd_p,
+ * database gives none, set *REFUSED_P and wait for one of those that this process
+ * has. */
+static crm_error_t *open_connection(ap_dbd_t **dbd_p, int *refused_p,
                                     const crmapi_request_t *request,
                                     apr_time_t since, apr_pool_t *p)
 {
     crmapi_pool_t *pool = request->config->pool;
     server_rec *s = request->r->server;
-    int refused = 0;
 
+    *refused_p = 0;
     while (enter(request, since)) {
         *dbd_p = dbd_functions.open(p, s);
         if (*dbd_p) {
-            if (refused) {
-                crmapi_outage_few(pool, s, p);
-            }
             return NULL;
         }
-        refused = 1;
+        *refused_p = 1;
         if (!crmapi_pool_refuse(pool)) {
             break;
         }
     }
-    if (!refused) {
+    if (!*refused_p) {
         return give_up(request, p);
     }
     crmapi_outage_explain(pool, s, p);
@@ -414,12 +412,13 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
     crmapi_pool_t *pool = request->config->pool;
     crm_error_t *error;
     ap_dbd_t *dbd;
+    int refused;
 
     if (pool->missing) {
         crmapi_pool_report_missing(pool, request->r->server, p);
         return unavailable(p);
     }
-    CRM_ERR(open_connection(&dbd, request, since, p));
+    CRM_ERR(open_connection(&dbd, &refused, request, since, p));
     request->dbd = dbd;
     apr_pool_cleanup_register(request->r->pool, request, give_back,
                               apr_pool_cleanup_null);
@@ -429,6 +428,9 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
     if (error) {
         crmapi_release(*conn_p, request);
         *conn_p = NULL;
+    }
+    else if (refused) {
+        crmapi_outage_few(pool, *conn_p, request->r->server, p);
     }
     return error;
 }

@@ -95,8 +95,8 @@ void crmapi_outage_explain(crmapi_pool_t *pool, const server_rec *s,
     __atomic_store_n(&pool->explaining, 0, __ATOMIC_RELEASE);
 }
 
-void crmapi_outage_few(const crmapi_pool_t *pool, const server_rec *s,
-                       apr_pool_t *p)
+void crmapi_outage_few(const crmapi_pool_t *pool, const crm_conn_t *conn,
+                       const server_rec *s, apr_pool_t *p)
 {
     const char *cause;
 
@@ -104,7 +104,7 @@ void crmapi_outage_few(const crmapi_pool_t *pool, const server_rec *s,
         return;
     }
     cause = find_cause(pool, p);
-    if (cause) {
+    if (cause && crm_conn_alive(conn)) {    /* else it is an outage */
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, s, "CRM1306: the database gives "
                      "no more connections, so requests wait for those that this "
                      "process has: %s%s", cause, pool->name);

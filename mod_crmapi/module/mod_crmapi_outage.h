@@ -3,6 +3,8 @@
 #ifndef MOD_CRMAPI_OUTAGE_H
 #define MOD_CRMAPI_OUTAGE_H
 
+#include "crm_db_conn.h"
+
 #include "mod_crmapi_pool.h"
 
 /* Let mod_dbd log nothing about the servers from MAIN_SERVER on that have a
@@ -25,10 +27,10 @@ void crmapi_outage_report(const crmapi_pool_t *pool, const char *cause,
 void crmapi_outage_explain(crmapi_pool_t *pool, const server_rec *s,
                            apr_pool_t *p);
 
-/* Warn that the database of POOL gives no more connections than this process has, and
- * say why, unless there is no reason any more, or that was logged recently. It takes
- * at most CRMAPI_CHECK_TIME. Scratch memory is in P. */
-void crmapi_outage_few(const crmapi_pool_t *pool, const server_rec *s,
-                       apr_pool_t *p);
+/* Warn that the database of POOL gives no more connections than this process has, one
+ * of which is CONN, and say why, unless there is no reason any more, or that was logged
+ * recently. It takes at most CRMAPI_CHECK_TIME. Scratch memory is in P. */
+void crmapi_outage_few(const crmapi_pool_t *pool, const crm_conn_t *conn,
+                       const server_rec *s, apr_pool_t *p);
 
 #endif /* MOD_CRMAPI_OUTAGE_H */
