@@ -49,8 +49,10 @@ crm_error_t *crmd_heartbeat(crmd_actor_t *actor)
     crm_error_t *error;
     PGresult *result;
     int busy, stopping;
+    unsigned session;
 
     CRM_ERR(crmd_actor_connect(actor));
+    session = crm_conn_session(actor->conn);
     apr_thread_mutex_lock(daemon->mutex);
     stopping = daemon->stopping;
     apr_thread_mutex_unlock(daemon->mutex);
@@ -79,8 +81,11 @@ crm_error_t *crmd_heartbeat(crmd_actor_t *actor)
         crmd_logf(CRM_LOG_WARNING, "CRM3005: %s jobs of daemons without a"
                   " heartbeat were released", PQgetvalue(result, 0, 1));
     }
-    return crmd_mark_learn(PQgetvalue(result, 0, 2), PQgetvalue(result, 0, 3),
-                           actor->pool);
+    CRM_ERR(crmd_mark_learn(PQgetvalue(result, 0, 2), PQgetvalue(result, 0, 3),
+                            actor->pool));
+    /* A session that was lost may have been opened again in another copy. */
+    return crm_conn_session(actor->conn) == session ? NULL
+           : crmd_mark_check(config, actor->conn, actor->pool);
 }
 
 void crmd_heartbeat_end(crmd_actor_t *actor)
