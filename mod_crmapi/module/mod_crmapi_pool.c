@@ -401,15 +401,21 @@ int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change)
     return overloaded;
 }
 
+/* Release a place in POOL, whose mutex is held. */
+static void free_place(crmapi_pool_t *pool)
+{
+    pool->used--;
+    crmapi_metrics_used(-1);
+    apr_thread_cond_signal(pool->freed);
+}
+
 void crmapi_pool_leave(crmapi_pool_t *pool, int served)
 {
     apr_thread_mutex_lock(pool->mutex);
-    pool->used--;
-    crmapi_metrics_used(-1);
+    free_place(pool);
     if (served) {
         pool->moved = apr_time_now();
     }
-    apr_thread_cond_signal(pool->freed);
     apr_thread_mutex_unlock(pool->mutex);
 }
 
@@ -418,12 +424,10 @@ int crmapi_pool_refuse(crmapi_pool_t *pool)
     int others;
 
     apr_thread_mutex_lock(pool->mutex);
-    pool->used--;
-    crmapi_metrics_used(-1);
+    free_place(pool);
     others = pool->max && pool->used > 0;
     pool->few = others ? pool->used : 0;
     pool->few_until = apr_time_now() + FEW_FOR;
-    apr_thread_cond_signal(pool->freed);
     apr_thread_mutex_unlock(pool->mutex);
     return others;
 }
