@@ -36,10 +36,7 @@ static const char agent_sql[] =
     " crmapi.token_signed($3::bytea, $4::bytea)"
     " FROM crmapi.agent a"
     " JOIN crmapi.workspace w ON w.id = a.workspace_id"
-    " WHERE a.id = $1::uuid AND a.public AND a.enabled AND ($2::text IS NULL"
-    " OR w.id::text = lower($2::text) OR w.slug = $2::text)"
-    " AND NOT EXISTS (SELECT FROM crmapi.workspace_hold h"
-    "  WHERE h.workspace_id = w.id)"
+    " WHERE a.id = $1::uuid AND a.public AND a.enabled AND " CRM_INTAKE_SERVES
     " ORDER BY a.known_at, w.created_at, w.id LIMIT 1";
 
 /* ---- the script ---------------------------------------------------------- */

@@ -244,10 +244,7 @@ static crm_error_t *find_workspace(const char **id_p,
                                    const crm_twilio_hook_t *hook)
 {
     static const char sql[] = "SELECT w.id FROM crmapi.workspace w"
-        " LEFT JOIN crmapi.workspace_hold h ON h.workspace_id = w.id"
-        " WHERE w.id = $1::uuid AND h.workspace_id IS NULL"
-        " AND ($2::text IS NULL OR w.id::text = lower($2::text)"
-        " OR w.slug = $2::text)";
+        " WHERE w.id = $1::uuid AND " CRM_INTAKE_SERVES;
     const char *values[2] = {id_of(hook, "workspace="),
                              crm_twilio_workspace(hook)};
     crm_intake_agent_t agent;

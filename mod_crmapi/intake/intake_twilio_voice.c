@@ -26,10 +26,7 @@ static const char call_sql[] =
     " AND t.thread = $1::text AND t.type = " CRM_CODE_PHONE
     " AND t.deleted IS NOT TRUE ORDER BY t.created_at DESC, t.id DESC"
     " LIMIT 1) c"
-    " WHERE ($2::text IS NULL OR w.id::text = lower($2::text)"
-    " OR w.slug = $2::text)"
-    " AND NOT EXISTS (SELECT FROM crmapi.workspace_hold h"
-    "  WHERE h.workspace_id = w.id) LIMIT 2";
+    " WHERE " CRM_INTAKE_SERVES " LIMIT 2";
 
 int crm_twilio_minutes(char *out, apr_size_t size, const char *seconds)
 {
