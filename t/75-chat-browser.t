@@ -338,6 +338,8 @@ subtest "the page can be clicked at beside the button" => sub {
     my $at = sub { my ($dx, $dy) = @_; chat("((box) => (document.elementFromPoint("
         . "box.left + $dx, box.top + $dy) || {}).localName)("
         . "\$('.launch').getBoundingClientRect())") };
+    ok(wait_for(sub { !chat("\$('.panel').getAnimations().length") }, 15),
+        "it has risen");
     is($at->(10, 10), "div", "the button is the chat's");
     is($at->(-50, 10), "html", "what is beside it is the page's");
     is($at->(10, -5), "html", "and what is between it and the dialog");

@@ -11,11 +11,12 @@
 #define CRM_INTAKE_PATH "/crmapi/intake/v1/"
 
 /* The condition that the workspace w is $2 (id or slug; null: any) and not held
- * (contract 14.2). */
-#define CRM_INTAKE_SERVES \
+ * (contract 14.2). WORKSPACE: SQL of its id; its parameter where it has one, because
+ * a distributed database looks for that. */
+#define CRM_INTAKE_SERVES(workspace) \
     "($2::text IS NULL OR w.id::text = lower($2::text) OR w.slug = $2::text)" \
     " AND NOT EXISTS (SELECT FROM crmapi.workspace_hold h" \
-    " WHERE h.workspace_id = w.id)"
+    " WHERE h.workspace_id = " workspace ")"
 
 /* A Twilio account whose webhooks are accepted (CrmApiTwilio). */
 typedef struct crm_twilio_account_t {

@@ -36,7 +36,8 @@ static const char agent_sql[] =
     " crmapi.token_signed($3::bytea, $4::bytea)"
     " FROM crmapi.agent a"
     " JOIN crmapi.workspace w ON w.id = a.workspace_id"
-    " WHERE a.id = $1::uuid AND a.public AND a.enabled AND " CRM_INTAKE_SERVES
+    " WHERE a.id = $1::uuid AND a.public AND a.enabled"
+    " AND " CRM_INTAKE_SERVES("w.id")
     " ORDER BY a.known_at, w.created_at, w.id LIMIT 1";
 
 /* ---- the script ---------------------------------------------------------- */

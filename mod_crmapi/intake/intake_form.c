@@ -29,7 +29,7 @@ static const char form_sql[] =
     "SELECT f.workspace_id, f.bot_id, f.standard_fields, f.custom_fields,"
     " f.survey_questions FROM crmapi.form f"
     " JOIN crmapi.workspace w ON w.id = f.workspace_id"
-    " WHERE f.id = $1::uuid AND " CRM_INTAKE_SERVES
+    " WHERE f.id = $1::uuid AND " CRM_INTAKE_SERVES("w.id")
     " ORDER BY f.known_at, w.created_at, w.id LIMIT 1";
 
 /* One row if the intake token with the hash $1 is valid. */

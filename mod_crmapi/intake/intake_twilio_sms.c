@@ -244,7 +244,7 @@ static crm_error_t *find_workspace(const char **id_p,
                                    const crm_twilio_hook_t *hook)
 {
     static const char sql[] = "SELECT w.id FROM crmapi.workspace w"
-        " WHERE w.id = $1::uuid AND " CRM_INTAKE_SERVES;
+        " WHERE w.id = $1::uuid AND " CRM_INTAKE_SERVES("$1::uuid");
     const char *values[2] = {id_of(hook, "workspace="),
                              crm_twilio_workspace(hook)};
     crm_intake_agent_t agent;

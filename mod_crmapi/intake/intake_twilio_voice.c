@@ -26,7 +26,7 @@ static const char call_sql[] =
     " AND t.thread = $1::text AND t.type = " CRM_CODE_PHONE
     " AND t.deleted IS NOT TRUE ORDER BY t.created_at DESC, t.id DESC"
     " LIMIT 1) c"
-    " WHERE " CRM_INTAKE_SERVES " LIMIT 2";
+    " WHERE " CRM_INTAKE_SERVES("w.id") " LIMIT 2";
 
 int crm_twilio_minutes(char *out, apr_size_t size, const char *seconds)
 {
