@@ -355,15 +355,31 @@ $$;
 -- KNOWN is the mark of a daemon: the highest number of each slot that it has
 -- seen, from slot 0 on.
 
--- Whether this database is older than KNOWN. For the worker.
+-- Whether this database is older than KNOWN. Internal.
 CREATE FUNCTION crmapi.mark_behind(known bigint[]) RETURNS boolean
     LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
     RETURN EXISTS (SELECT FROM crmapi.send_mark m
                    WHERE m.n < known[m.slot + 1]);
 
+-- Whether nothing may be sent from this database before instance_look() has said
+-- why: it is older than KNOWN, or it is another copy and not held: a test system
+-- is made anew under a running daemon. For the worker.
+CREATE FUNCTION crmapi.mark_refuses(known bigint[]) RETURNS boolean
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN crmapi.mark_behind(known)
+        OR EXISTS (SELECT FROM crmapi.instance i
+                   CROSS JOIN crmapi.instance_place() p
+                   WHERE i.held_at IS NULL
+                     AND (i.system_id, i.database_id) <>
+                         (p.system_id, p.database_id));
+END
+$$;
+
 -- Take the next number, as a part of the transaction that permits a message.
--- Returns it times 16, plus its slot. Fails with CRM02 if this database is
--- older than KNOWN. Locks: send_mark. For the worker.
+-- Returns it times 16, plus its slot. Fails with CRM02 if nothing may be sent; see
+-- mark_refuses(). Locks: send_mark. For the worker.
 CREATE FUNCTION crmapi.mark_next(known bigint[]) RETURNS bigint
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -371,8 +387,8 @@ DECLARE
     mine integer := pg_backend_pid() % 16;
     taken bigint;
 BEGIN
-    IF crmapi.mark_behind(known) THEN
-        RAISE EXCEPTION 'the database is older than what was sent from it'
+    IF crmapi.mark_refuses(known) THEN
+        RAISE EXCEPTION 'the database is another one than what was sent from'
             USING ERRCODE = 'CRM02';
     END IF;
     UPDATE crmapi.send_mark m SET n = m.n + 1 WHERE m.slot = mine

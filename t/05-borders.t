@@ -232,6 +232,11 @@ subtest "14.2 where the database is: its cluster and its name there" => sub {
         my $other = $_ eq "system_id" ? "system_id + 1" : "(database_id::bigint + 1)::oid";
         like(scalar undone($look, "UPDATE crmapi.instance SET $_ = $other", $look),
             qr/^at home\n.*restored or copied from another/, "another $_");
+        my @moved = ($look, "UPDATE crmapi.instance SET $_ = $other");
+        my $refuses = "SELECT crmapi.mark_refuses(NULL)";
+        like(scalar undone(@moved, $refuses), qr/\nt$/, "it may not send");
+        like(scalar undone(@moved, "SELECT crmapi.instance_hold('x', NULL)",
+            $refuses), qr/\nf$/, "a hold says so itself");
     }
 };
 

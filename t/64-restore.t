@@ -211,24 +211,40 @@ subtest "a daemon that runs on notices it" => sub {
     crmapictl_ok($database, "release");
 };
 
-# How often the daemon has said that the database is in an older state. It says so
-# after it has held it.
-sub notices { return scalar(() = $worker->log_lines(qr/CRM3010: an older state/)) }
+# How often the daemon has said that it holds the database. It says so after it has
+# held it.
+sub notices { return scalar(() = $worker->log_lines(qr/CRM3010: /)) }
 
-subtest "the last moment: the database goes back while a step is taken" => sub {
+# What happens to the database, as SQL, and what the daemon says of it.
+my @LAST_MOMENT = (
+    ["the database goes back", "UPDATE crmapi.send_mark SET n = n - 1 WHERE n > 0",
+        qr/CRM3010: an older state/],
+    ["another copy takes its place", "UPDATE crmapi.instance SET database_id ="
+        . " (database_id::bigint + 1)::oid",
+        qr/CRM3010: the database was restored or copied/],
+);
+
+$httpd->start;
+
+for my $n (0 .. $#LAST_MOMENT) {
+    my ($what, $change, $says) = @{$LAST_MOMENT[$n]};
+subtest "the last moment: $what while a step is taken" => sub {
     my $said = notices();
     is(held($database), undef, "it is not held");
-    $worker->configure({ lease => "300s" });    # no heartbeat meanwhile
-    my $id = sql($database, "SELECT id FROM crmapi.enrollment WHERE status ="
-        . " 'pending_approval' LIMIT 1");
+    # no heartbeat meanwhile, and no thread that connects
+    $worker->configure({ lease => "300s", threads => 1 });
+    $outreach->start(-$n);      # it is to be approved
     my $beat = sub { sql($database, "SELECT sum(n) FROM crmapi.send_mark") };
     my $before = $beat->();
     $worker->start;
     ok(wait_for(sub { $beat->() > $before }, 20), "the only heartbeat");
-    $worker->expect_log(qr/CRM3010: an older state/);
-    sql($database, "UPDATE crmapi.send_mark SET n = n - 1 WHERE n > 0;"
-        . " SELECT crmapi.enrollment_approve((SELECT workspace_id FROM"
-        . " crmapi.enrollment WHERE id = '$id'), '$id', NULL)");
+    my $id;
+    ok(wait_for(sub { $id = sql($database, "SELECT e.id FROM (SELECT * FROM"
+        . " crmapi.enrollment ORDER BY created_at DESC LIMIT 1) e"
+        . " WHERE e.status = 'pending_approval'") }, 30), "one waits");
+    $worker->expect_log($says);
+    sql($database, "$change; SELECT crmapi.enrollment_approve("
+        . "(SELECT workspace_id FROM crmapi.enrollment WHERE id = '$id'), '$id', NULL)");
     my $was = sent_of(1);
     ok(wait_for(sub { held($database) }, 30), "it is held");
     ok(wait_for(sub { notices() > $said }), "and the daemon says so");
@@ -238,7 +254,7 @@ subtest "the last moment: the database goes back while a step is taken" => sub {
         . " enrollment_id = '$id' AND sort_order = 1"), "scheduled",
         "but waits");
     crmapictl_ok($database, "release");
-    $worker->configure({ lease => "2s" });
+    $worker->configure({ lease => "2s", threads => 16 });
     $worker->start;
     ok(wait_for(sub { sent_of(1) == $was + 1 }, 30), "released: it is sent")
         or diag(held($database) // "not held", "\n", map({ "@$_\n" } sql($database,
@@ -247,6 +263,7 @@ subtest "the last moment: the database goes back while a step is taken" => sub {
             read_file($worker->log_file));
     $worker->stop;
 };
+}
 
 subtest "the journal alone, and what a crash leaves of it" => sub {
     my $said = notices();

@@ -54,7 +54,7 @@ BEGIN
     -- the coordinator's place is that of the database, and its marks
     FOR of IN SELECT p.oid::regprocedure FROM pg_proc p
         WHERE p.pronamespace = 'crmapi'::regnamespace
-          AND p.proname NOT IN ('mark_behind', 'instance_place')
+          AND p.proname NOT IN ('mark_behind', 'mark_refuses', 'instance_place')
           AND p.oid <> ALL (delegated) LOOP
         PERFORM create_distributed_function(of);
     END LOOP;

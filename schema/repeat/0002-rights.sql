@@ -99,7 +99,7 @@ function (who, names) AS (VALUES
         ' enrollment_failed enrollment_generated erased_sent event_trim'
         ' hold_of idempotency_trim instance_hold instance_look intake_trim'
         ' job_claim job_end job_hold job_poll job_reap job_return job_where'
-        ' mark_behind mark_next original_trim past_add'
+        ' mark_refuses mark_next original_trim past_add'
         ' retention_conversations retention_events retention_submissions'
         ' step_failed mail_named step_names'
         ' step_refused step_sent step_take'
