@@ -51,7 +51,8 @@ static const char *const says[] = {
     "mailbox no longer exists", "mailbox has been closed", "account closed",
     "account is closed", "account has been closed",
     "account has been deactivated", "account has expired",
-    "unknown or illegal alias", "no longer on server",
+    "unknown or illegal alias", "no longer on server", "user is inactive",
+    "inactive account", "address no longer accepts mail",
     /* the domain, as 5.1.2 */
     "host unknown", "unknown host", "no such domain", "unknown domain",
     "domain does not exist", "domain doesn't exist", "nullmx", "null mx",

@@ -310,10 +310,15 @@ static void read_claim(crm_mail_t *mail, const char *text, apr_pool_t *pool)
     }
 }
 
-/* Return whether MAIL begins as a bounce of qmail (QSBMF). */
+/* Return whether MAIL begins as a bounce of qmail (QSBMF): "Hi. This is the
+ * qmail-send program at example.org." */
 static int is_qmail(const crm_mail_t *mail)
 {
-    return !strncmp(mail->text, "Hi. This is the", 15);
+    static const char program[] = " program at ";
+    const char *text = mail->text;
+
+    return !strncmp(text, "Hi. This is the", 15)
+           && memmem(text, strcspn(text, "\n"), program, sizeof(program) - 1);
 }
 
 /* ---- the mail ------------------------------------------------------------ */

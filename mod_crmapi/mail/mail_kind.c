@@ -194,6 +194,24 @@ static int is_daemon(const crm_mail_t *mail, GMimeMessage *mime,
            || (path && !strncasecmp(path, "<mailer-daemon", 14));
 }
 
+/* Return whether MAIL, MIME, answers another one, and its subject begins as a
+ * person's answer does: mail servers write other words there. */
+static int is_reply(const crm_mail_t *mail, GMimeMessage *mime,
+                    apr_pool_t *pool)
+{
+    static const char *const marks[] = {
+        "re:", "aw:", "antw:", "odp:", "r:", "res:", "rif:", "sv:", "vs:",
+        "ynt:"
+    };
+
+    for (size_t i = 0; mail->subject && i < CRM_NELTS(marks); i++) {
+        if (!strncasecmp(mail->subject, marks[i], strlen(marks[i]))) {
+            return header(mime, "In-Reply-To", pool) != NULL;
+        }
+    }
+    return 0;
+}
+
 /* Return whether SUBJECT (may be NULL) says that a mail was not delivered, in the
  * words of mail servers that return nothing of it. */
 static int says_undelivered(const char *subject)
@@ -220,7 +238,8 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
 {
     int system = is_system(mail, mime, pool);
     int null = is_null(mime, options, pool);
-    int daemon = system || is_daemon(mail, mime, pool);
+    int daemon = system || (is_daemon(mail, mime, pool)
+                            && !is_reply(mail, mime, pool));
     int server = daemon || null;
 
     if (crm_mail_count(mime, "Received") > HOPS) {

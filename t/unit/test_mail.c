@@ -956,6 +956,36 @@ START_TEST(whatever_returns_a_mail_is_a_bounce)
 }
 END_TEST
 
+/* What people write with the words or the names of mail servers. */
+static const struct {
+    const char *from, *bytes;
+} written[] = {
+    {"ada@example.org", "\nHi. This is the front desk.\n\n<ada@example.org>:\n"
+     "550 user unknown, says my program.\n"},
+    {"System Administrator <it@example.org>\nSubject: Re: Offer\n"
+     "In-Reply-To: <id@crm.example>", "\nNo, thanks.\n\n> Message-ID: <id@crm"
+     ".example>\n> X-Crmapi-Return: " TOKEN "\n> To: it@example.org\n"},
+    {"Ada <postmaster@example.org>\nSubject: AW: Not delivered yet\n"
+     "In-Reply-To: <id@crm.example>", "\nIt never came: 550 5.1.1\n"},
+    {"Mail Administrator <ada@example.org>\nSubject: SV: Offer\n"
+     "In-Reply-To: <id@crm.example>", MIXED "--b\n\nOn what terms?\n--b\n"
+     "Content-Type: message/rfc822\n\n" OURS "--b--\n"},
+};
+
+START_TEST(a_person_may_write_as_a_mail_server)
+{
+    apr_pool_t *pool = crm_check_pool();
+    const char *text = apr_pstrcat(pool, "From: ", written[_i].from, "\n",
+                                   written[_i].bytes, NULL);
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    same(written[_i].from, "kind", mail.automatic, NULL);
+    ck_assert_int_eq(mail.bounces->nelts, 0);
+    ck_assert_int_eq(mail.failure, CRM_MAIL_NO_FAILURE);
+}
+END_TEST
+
 /* Explanations, and what they mean (contract 17.5). */
 static const struct {
     const char *text, *status;
@@ -1029,6 +1059,10 @@ static const struct {
     {"550 The address you entered does not exist", "5.0.0",
      CRM_MAIL_NO_ADDRESS},
     {"550 account has been closed", "5.0.0", CRM_MAIL_NO_ADDRESS},
+    {"553 user is inactive (mta)", "5.0.0", CRM_MAIL_NO_ADDRESS},
+    {"ada@example.org [Inactive account]", NULL, CRM_MAIL_NO_ADDRESS},
+    {"<ada@example.org>: This address no longer accepts mail.", NULL,
+     CRM_MAIL_NO_ADDRESS},
     {"550 sender <ada@example.org>: user unknown", "5.0.0", CRM_MAIL_FAILED},
     {"550 Requested action not taken: mailbox unavailable\n550 invalid DNS MX or"
      " A/AAAA resource record", "5.0.0", CRM_MAIL_FAILED},
@@ -1481,6 +1515,8 @@ int main(void)
                         COUNT(kinds));
     tcase_add_loop_test(reads, whatever_returns_a_mail_is_a_bounce, 0,
                         CRM_NELTS(returned));
+    tcase_add_loop_test(reads, a_person_may_write_as_a_mail_server, 0,
+                        COUNT(written));
     tcase_add_loop_test(reads, a_status_says_whether_it_speaks_of_the_address,
                         0, CRM_NELTS(explained));
     tcase_add_loop_test(reads, a_feedback_report_is_a_complaint, 0,
