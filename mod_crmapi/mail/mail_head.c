@@ -42,9 +42,7 @@ static const char *const addresses[CRM_MAIL_ADDRESS_FIELDS] = {
     "Resent-Bcc", "Resent-Reply-To"
 };
 
-/* Return the length of the name of the field that LINE, LEN bytes, begins; 0 if
- * it begins none. Blanks may follow it, before the colon. */
-static apr_size_t name_length(const char *line, apr_size_t len)
+apr_size_t crm_mail_head_name(const char *line, apr_size_t len)
 {
     apr_size_t name = 0, i;
 
@@ -390,7 +388,7 @@ void crm_mail_head_begin(crm_mail_head_t *head, apr_pool_t *pool)
 
 int crm_mail_head_add(crm_mail_head_t *head, const char *line, apr_size_t len)
 {
-    apr_size_t name = name_length(line, len);
+    apr_size_t name = crm_mail_head_name(line, len);
     int folded = len && (*line == ' ' || *line == '\t');
 
     if ((head->field == CRM_MAIL_FIELD_NONE && (folded || !name))

@@ -32,6 +32,10 @@ typedef struct crm_mail_head_t {
     int counts[CRM_MAIL_ADDRESS_FIELDS]; /* of fields with addresses, by name */
 } crm_mail_head_t;
 
+/* Return the length of the name of the field that LINE, LEN bytes, begins; 0 if it
+ * begins none. Blanks may follow it, before the colon. */
+apr_size_t crm_mail_head_name(const char *line, apr_size_t len);
+
 /* Begin HEAD, which is freed with POOL. */
 void crm_mail_head_begin(crm_mail_head_t *head, apr_pool_t *pool);
 

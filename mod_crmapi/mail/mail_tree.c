@@ -109,26 +109,77 @@ static int is_empty(const reader_t *reader, apr_size_t len)
     return *reader->at == '\n' || (len == 2 && !memcmp(reader->at, "\r\n", 2));
 }
 
-/* Read the header at READER into HEAD, up to the empty line or a boundary. If the
- * empty line is missing, the text begins with the first line that is no field. */
+/* Return whether the line at READER, LEN bytes, has blanks but nothing else. */
+static int is_blank(const reader_t *reader, apr_size_t len)
+{
+    return strchr(" \t", *reader->at) && !trimmed(reader->at, len);
+}
+
+/* Return whether the header goes on below the line of blanks at READER: a folded line
+ * follows (RFC 5322, 4.2), or fields up to an empty line or the end. */
+static int goes_on(const reader_t *reader)
+{
+    reader_t lines = *reader;
+
+    for (int i = 0; ; i++) {
+        const char *next;
+        apr_size_t len;
+        int folded;
+
+        lines.at = next_line(&lines);
+        next = next_line(&lines);
+        len = (apr_size_t)(next - lines.at);
+        folded = len && strchr(" \t", *lines.at);
+        if (!len || is_empty(&lines, len) || (folded && !i)) {
+            return 1;
+        }
+        if (!folded && !crm_mail_head_name(lines.at, len)) {
+            return 0;
+        }
+    }
+}
+
+/* Return whether the line at READER, LEN bytes, which is no field of HEAD, is rather
+ * words of a text: no parameter of the field before, and not one word. */
+static int has_words(const reader_t *reader, apr_size_t len,
+                     const crm_mail_head_t *head)
+{
+    apr_size_t before = trimmed(head->block.data, head->block.len);
+
+    len = trimmed(reader->at, len);
+    return memchr(reader->at, ' ', len)
+           && (!before || head->block.data[before - 1] != ';');
+}
+
+/* Read the header at READER into HEAD, up to the empty line or a boundary; a line of
+ * blanks is an empty one if no more fields follow. If the empty line is missing,
+ * the text begins with the first line that is no field; if another one follows, with
+ * the words behind the last field. */
 static void read_head(crm_mail_head_t *head, reader_t *reader)
 {
-    const char *next, *text = NULL;
+    const char *next, *text = NULL, *words = NULL;
+    int whole = 0;              /* goes_on() has said so */
 
     crm_mail_head_begin(head, reader->pool);
     while (!is_stop(reader, next = next_line(reader))) {
         apr_size_t len = (apr_size_t)(next - reader->at);
 
-        if (is_empty(reader, len)) {
+        if (is_empty(reader, len)
+            || (!whole && head->fields && is_blank(reader, len)
+                && !(whole = goes_on(reader)))) {
             reader->at = next;
-            text = NULL;
+            text = words;
             break;
         }
         if (!crm_mail_head_add(head, reader->at, len)) {
             break;
         }
-        if (!text && head->field == CRM_MAIL_FIELD_BROKEN) {
-            text = reader->at;
+        if (head->field != CRM_MAIL_FIELD_BROKEN) {
+            words = NULL;
+        }
+        else {
+            text = text ? text : reader->at;
+            words = words || !has_words(reader, len, head) ? words : reader->at;
         }
         reader->at = next;
     }

@@ -253,6 +253,26 @@ static const struct {
     {"Subject: x\nbroken\n\nthe words", "the words"},
     {"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type:"
      " text/plain\nbroken\n\nthe words\n--b--\n", "the words"},
+    /* a text of several paragraphs */
+    {"Subject: x\nDear Ada,\nI agree.\n\nBob", "Dear Ada,\nI agree.\n\nBob"},
+    {"Subject: x\r\nthe words\r\n\r\nmore\r\n", "the words\n\nmore"},
+    {"Subject: x\nbroken it is\nDate: y\n\nthe words", "the words"},
+    {"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type:"
+     " text/plain\nDear Ada,\n\nno\n--b--\n", "Dear Ada,\n\nno"},
+    {"Content-Type: text/plain;\nx = \"a b\"\n\nthe words", "the words"},
+    /* a line with nothing but blanks */
+    {"Subject: x\n \nthe words\nmore", "the words\nmore"},
+    {"Subject: x\r\n\t\r\nDear Ada,\r\n\r\nno", "Dear Ada,\n\nno"},
+    {"Subject: x\n \nNote: the words\nmore", "Note: the words\nmore"},
+    {"Subject: x\n \nDate: y\nX-Y: z\n\nthe words", "the words"},
+    {"Subject: x\n \n y\n\nthe words", "the words"},
+    {"Subject: x\n \n y\nbroken\nDate: y\n\nthe words", "the words"},
+    {"Subject: x\n \nDate: y\n", ""},
+    {"Subject: x\n \n\nthe words", "the words"},
+    {"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type:"
+     " text/html\n \n<p>the\n\nwords\n--b--\n", "the words"},
+    {"Content-Type: multipart/mixed; boundary=b\n \n--b\n\nthe words\n--b--\n",
+     "the words"},
 };
 
 START_TEST(a_text_begins_where_the_header_has_ended)
