@@ -8,6 +8,7 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_bare.h"
 #include "crm_buf.h"
 #include "mail_charset.h"
@@ -269,24 +270,54 @@ static void add_attachment(walk_t *walk, GMimeObject *object, const char *name,
                 && len <= walk->options->attachment_bytes ? bytes : NULL;
 }
 
-static void attach_part(walk_t *walk, GMimePart *part)
+/* Return whether PART is declared as a file. */
+static int is_file(GMimePart *part)
 {
+    GMimeContentDisposition *disposition =
+        g_mime_object_get_content_disposition(GMIME_OBJECT(part));
+
+    return (disposition
+            && g_mime_content_disposition_is_attachment(disposition))
+           || g_mime_part_get_filename(part);
+}
+
+/* Return whether PART may stand for the text of a mail without one. What people do
+ * not read as a text (CSV, XML, cards) may not, if it is a file. */
+static int may_be_other(GMimePart *part)
+{
+    static const char *const texts[] = {"plain", "html", "calendar"};
+    GMimeObject *object = GMIME_OBJECT(part);
+
+    for (size_t i = 0; i < CRM_NELTS(texts); i++) {
+        if (is_type(object, "text", texts[i])) {
+            return 1;
+        }
+    }
+    return is_type(object, "text", "*")
+           && !is_type(object, "text", "rfc822-headers") && !is_file(part);
+}
+
+/* Attach PART. FORM: it is one of alternatives. Then it is no file if it is only
+ * another form of the text, as AMP is. */
+static void attach_part(walk_t *walk, GMimePart *part, int form)
+{
+    GMimeObject *object = GMIME_OBJECT(part);
     apr_size_t len;
     const char *bytes = crm_mail_bytes(&len, part, walk->pool);
 
-    if (!walk->other && is_type(GMIME_OBJECT(part), "text", "*")
-        && !is_type(GMIME_OBJECT(part), "text", "rfc822-headers")) {
-        const char *charset = parameter(GMIME_OBJECT(part), "charset");
-
+    if (!walk->other && may_be_other(part)) {
         walk->other = bytes;
         walk->other_len = len;
-        walk->other_charset = apr_pstrdup(walk->pool, charset);
-        walk->other_html = is_type(GMIME_OBJECT(part), "text", "html");
+        walk->other_charset = apr_pstrdup(walk->pool,
+                                          parameter(object, "charset"));
+        walk->other_html = is_type(object, "text", "html");
     }
-    if (is_listed(walk)) {
-        add_attachment(walk, GMIME_OBJECT(part),
-                       crm_mail_file_name(GMIME_OBJECT(part), walk->hint,
-                                          walk->pool), bytes, len);
+    form = form && is_type(object, "text", "*")
+           && !is_type(object, "text", "calendar") && !is_file(part);
+    if (!form && is_listed(walk)) {
+        add_attachment(walk, object, crm_mail_file_name(object, walk->hint,
+                                                        walk->pool),
+                       bytes, len);
     }
 }
 
@@ -449,14 +480,14 @@ static void walk_part(walk_t *walk, GMimeObject *object, int text)
         if (text) {
             read_signed(walk, GMIME_PART(object));
         }
-        attach_part(walk, GMIME_PART(object));
+        attach_part(walk, GMIME_PART(object), !text);
     }
     else if (text) {
         add_text(walk, GMIME_PART(object));
         add_display(walk, GMIME_PART(object));
     }
     else if (g_mime_part_get_filename(GMIME_PART(object))) {
-        attach_part(walk, GMIME_PART(object));
+        attach_part(walk, GMIME_PART(object), 0);
     }
 }
 

@@ -211,6 +211,18 @@ static const struct {
     /* the HTML that is attached, and nothing else */
     {"Content-Type: text/html\nContent-Disposition: attachment\n\n<p>words",
      "words"},
+    {"Content-Type: text/plain; name=a.log\nContent-Disposition: attachment\n"
+     "\nwords", "words"},
+    {"Content-Type: text/enriched\n\nwords", "words"},
+    {"Content-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type:"
+     " text/enriched\n\nwords\n--b--\n", "words"},
+    /* files that are no texts for people */
+    {"Content-Type: text/csv; name=a.csv\n\na;b", ""},
+    {"Content-Type: text/vcard\nContent-Disposition: attachment\n\nBEGIN", ""},
+    {"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/xml"
+     "\nContent-Disposition: attachment; filename=a.xml\n\n<a/>\n--b\n"
+     "Content-Type: text/plain; name=a.log\nContent-Disposition: attachment\n"
+     "\nwords\n--b--\n", "words"},
     /* HTML that says UTF-16 in ASCII */
     {"Content-Type: text/html\n\n<meta charset=unicode><p>words", "words"},
 };
@@ -220,6 +232,37 @@ START_TEST(a_part_is_of_its_type)
     same(typed[_i].mail, text_of(apr_pstrcat(crm_check_pool(), HEAD,
                                              typed[_i].mail, NULL)),
          typed[_i].text);
+}
+END_TEST
+
+/* A part of alternatives, and whether it is a file. */
+static const struct {
+    const char *header;
+    int listed;
+} forms[] = {
+    {"Content-Type: text/x-amp-html\n", 0},
+    {"Content-Type: text/watch-html\n", 0},
+    {"Content-Type: text/enriched\n", 0},
+    {"Content-Type: text/html\n", 0},
+    {"Content-Type: text/calendar; method=REQUEST\n", 1},
+    {"Content-Type: text/csv; name=a.csv\n", 1},
+    {"Content-Type: text/csv\nContent-Disposition: attachment\n", 1},
+    {"Content-Type: image/png\n", 1},
+};
+
+START_TEST(another_form_of_a_text_is_no_file)
+{
+    apr_pool_t *pool = crm_check_pool();
+    const char *bytes = apr_pstrcat(
+        pool, HEAD "Content-Type: multipart/alternative; boundary=b\n\n--b\n"
+        "Content-Type: text/plain\n\nplain\n--b\n", forms[_i].header,
+        "\nx\n--b--\n", NULL);
+    static const crm_mail_options_t options;
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, bytes, strlen(bytes), &options, pool);
+    same(forms[_i].header, mail.text, "plain");
+    ck_assert_int_eq(mail.attachments->nelts, forms[_i].listed);
 }
 END_TEST
 
@@ -588,6 +631,8 @@ int main(void)
     tcase_add_test(texts, a_mail_that_needs_no_repair_is_not_copied);
     tcase_add_test(texts, repairs_take_bounded_time);
     tcase_add_loop_test(texts, a_part_is_of_its_type, 0, COUNT(typed));
+    tcase_add_loop_test(texts, another_form_of_a_text_is_no_file, 0,
+                        COUNT(forms));
     tcase_add_test(texts, all_html_of_an_alternative_is_shown);
     tcase_add_loop_test(texts, a_text_begins_where_the_header_has_ended, 0,
                         COUNT(joined));
