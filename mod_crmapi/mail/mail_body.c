@@ -11,6 +11,7 @@
 #include "crm_array.h"
 #include "crm_bare.h"
 #include "crm_buf.h"
+#include "mail_calendar.h"
 #include "mail_charset.h"
 #include "mail_display.h"
 #include "mail_flowed.h"
@@ -43,6 +44,7 @@ typedef struct walk_t {
     apr_size_t other_len;
     const char *other_charset;  /* or NULL */
     int other_html;             /* it is HTML */
+    int other_calendar;         /* it is a calendar */
     apr_size_t html;            /* bytes of HTML that were read */
     int enclosed;               /* number of signed messages that were read */
     apr_pool_t *pool;
@@ -311,6 +313,7 @@ static void attach_part(walk_t *walk, GMimePart *part, int form)
         walk->other_charset = apr_pstrdup(walk->pool,
                                           parameter(object, "charset"));
         walk->other_html = is_type(object, "text", "html");
+        walk->other_calendar = is_type(object, "text", "calendar");
     }
     form = form && is_type(object, "text", "*")
            && !is_type(object, "text", "calendar") && !is_file(part);
@@ -553,6 +556,9 @@ void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
         if (walk.other_html) {
             text = limit_html(&walk, text);
             text = crm_mail_text(&mail->cut, text, strlen(text), pool);
+        }
+        else if (walk.other_calendar) {
+            text = crm_mail_calendar(text, pool);
         }
     }
     if (!crm_text_shows(text)) {

@@ -400,7 +400,7 @@
         .mail = "calendar-only",
         .from = "ada@example.org",
         .subject = "Hello",
-        .text = "SUMMARY:Demo",
+        .text = "Demo",
         .attachments = 1,
     },
     {

@@ -281,6 +281,58 @@ START_TEST(all_html_of_an_alternative_is_shown)
 }
 END_TEST
 
+/* ---- invitations --------------------------------------------------------- */
+
+#define ZONE "BEGIN:VTIMEZONE\r\nTZID:Rome\r\nBEGIN:STANDARD\r\n" \
+    "DTSTART:16010101T030000\r\nEND:STANDARD\r\nEND:VTIMEZONE\r\n"
+
+static const struct {
+    const char *calendar, *text;
+} invitations[] = {
+    {"BEGIN:VCALENDAR\r\nMETHOD:REPLY\r\n" ZONE "BEGIN:VEVENT\r\n"
+     "ATTENDEE;PARTSTAT=ACCEPTED;CN=\"a: b\":mailto:ada@example.org\r\n"
+     "COMMENT;LANGUAGE=en-US:Five minutes late\\, so\r\n rry\\nAda\r\n"
+     "SUMMARY;LANGUAGE=en-US:Accepted: Demo\r\n"
+     "DTSTART;TZID=Rome:20261105T100000\r\nLOCATION:Room 5\\; left\r\n"
+     "END:VEVENT\r\nEND:VCALENDAR\r\n",
+     "Accepted: Demo\naccepted\n2026-11-05 10:00 Rome\nRoom 5; left\n\n"
+     "Five minutes late, sorry\nAda"},
+    {"begin:vcalendar\nmethod:request\nbegin:vevent\nattendee;partstat="
+     "needs-action:mailto:b@example.org\nsummary:Demo\n"
+     "dtstart:20261105T100000Z\ndescription:Bring \\\\ a map\nbegin:valarm\n"
+     "summary:Alarm\nend:valarm\nlocation:\nend:vevent\nbegin:vevent\n"
+     "summary:Second\nend:vevent\nend:vcalendar\n",
+     "Demo\n2026-11-05 10:00 UTC\n\nBring \\ a map"},
+    {"BEGIN:VCALENDAR\nBEGIN:VTODO\nDTSTART;VALUE=DATE:20261105\nEND:VTODO\n",
+     "2026-11-05"},
+    {"BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART:tomorrow\nSUMMARY:Demo\n",
+     "Demo\ntomorrow"},
+    {"BEGIN:VCALENDAR\nMETHOD:REPLY\nBEGIN:VEVENT\nATTENDEE;ROLE=CHAIR;"
+     "PARTSTAT=DECLINED:mailto:a@b\nSUMMARY:Demo\nSUMMARY:Again\nEND:VEVENT\n",
+     "Demo\ndeclined"},
+    {"BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\nEND:VEVENT\nEND:VCALENDAR\n", ""},
+    {"no calendar", "no calendar"},
+};
+
+START_TEST(an_invitation_alone_is_a_text)
+{
+    apr_pool_t *pool = crm_check_pool();
+    const char *calendar = invitations[_i].calendar;
+
+    same(calendar, text_of(apr_pstrcat(
+        pool, HEAD "Content-Type: text/calendar; method=REPLY\n\n", calendar,
+        NULL)), invitations[_i].text);
+    same(calendar, text_of(apr_pstrcat(
+        pool, HEAD "Content-Type: multipart/alternative; boundary=b\n\n--b\n\n"
+        " \n--b\nContent-Type: text/calendar\n\n", calendar, "\n--b--\n", NULL)),
+         invitations[_i].text);
+    same(calendar, text_of(apr_pstrcat(
+        pool, HEAD "Content-Type: multipart/mixed; boundary=b\n\n--b\n\nwords\n"
+        "--b\nContent-Type: text/calendar\n\n", calendar, "\n--b--\n", NULL)),
+         "words");
+}
+END_TEST
+
 /* ---- no line between a header and a text --------------------------------- */
 
 static const struct {
@@ -633,6 +685,8 @@ int main(void)
     tcase_add_loop_test(texts, a_part_is_of_its_type, 0, COUNT(typed));
     tcase_add_loop_test(texts, another_form_of_a_text_is_no_file, 0,
                         COUNT(forms));
+    tcase_add_loop_test(texts, an_invitation_alone_is_a_text, 0,
+                        COUNT(invitations));
     tcase_add_test(texts, all_html_of_an_alternative_is_shown);
     tcase_add_loop_test(texts, a_text_begins_where_the_header_has_ended, 0,
                         COUNT(joined));
