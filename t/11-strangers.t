@@ -56,11 +56,11 @@ sub address { return "192.0.2." . ++$addresses }
 # the database; and the last answer.
 sub asked {
     my ($method, $path, %arg) = @_;
-    my $before = $client->at_database;
+    my $before = $client->counter("DatabaseRequests");
     my $last;
     $arg{headers} = { "X-Client" => address(), %{$arg{headers} || {}} };
     $last = $client->request($method, $path, %arg) for 1 .. $ASKED;
-    return ($client->at_database - $before, $last);
+    return ($client->counter("DatabaseRequests") - $before, $last);
 }
 
 # The visitor's token of a new chat.

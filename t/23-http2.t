@@ -29,7 +29,7 @@ CrmApiMaxBody $MAX_BODY
 CrmApiIntake On
 CrmApiAddressLimit 0
 CrmApiChatPolls 2
-<Location /status>
+<Location /server-status>
     SetHandler server-status
 </Location>
 END
@@ -50,13 +50,6 @@ sub told {
 
 sub data_of { told($_[0])->[1]{data} }
 
-# The number NAME that mod_status shows.
-sub metric {
-    my ($name) = @_;
-    my ($value) = $c->get("/status?auto")->body =~ /^CrmApi$name: (\d+)$/m;
-    return $value;
-}
-
 # Whatever was given up: no connection to the database is kept, none is in a
 # transaction, and as many requests as there are connections go on side by
 # side.
@@ -64,9 +57,9 @@ sub all_is_well {
     my ($name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
 
-    ok(wait_for(sub { metric("ConnectionsUsed") == 0 }, 20),
+    ok(wait_for(sub { $c->counter("ConnectionsUsed") == 0 }, 20),
         "$name: no connection is kept")
-        or diag(metric("ConnectionsUsed"), " are");
+        or diag($c->counter("ConnectionsUsed"), " are");
     # the keys' last use is written now and then
     my $busy = "FROM pg_stat_activity WHERE datname = current_database()"
         . " AND usename = 'crmapi_site' AND state <> 'idle'";

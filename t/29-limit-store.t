@@ -9,7 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Child;
 use CrmTest::Redis;
-use CrmTest::Shared qw(host url metric ask brief admitted $LIMIT $PATIENT);
+use CrmTest::Shared qw(host url ask brief admitted $LIMIT $PATIENT);
 use List::Util qw(max min);
 
 my $redis = CrmTest::Redis->new;
@@ -93,13 +93,13 @@ subtest "16.1 clocks of hosts do not matter" => sub {
 subtest "16.1 a host that knows of a used budget does not ask" => sub {
     my $w = workspace($hosts[0]);
     is(admitted($hosts[0], $w->key, $LIMIT), $LIMIT, "used at one host");
-    my @before = map { metric($_, "StoreRequests") } @hosts;
+    my @before = map { $_->client->counter("StoreRequests") } @hosts;
     is(admitted($_, $w->key, 10), 0, "refused") for @hosts;
-    my @asked = map { metric($hosts[$_], "StoreRequests") - $before[$_] }
+    my @asked = map { $hosts[$_]->client->counter("StoreRequests") - $before[$_] }
         0 .. 2;
     is_deeply(\@asked, [0, 1, 1], "each other host asked once")
         or diag("@asked");
-    cmp_ok(metric($hosts[1], "ReadsRefused"), ">=", 10, "refusals count");
+    cmp_ok($hosts[1]->client->counter("ReadsRefused"), ">=", 10, "refusals count");
 };
 
 subtest "16.1 a read that the store refuses after it was served" => sub {
@@ -173,7 +173,7 @@ subtest "16.1 the script is loaded again" => sub {
     $redis->run("SCRIPT", "FLUSH");
     is(brief(ask($hosts[$_], $w->key)), "200 " . ($LIMIT - 2 - $_),
         "no request is lost") for 0 .. 2;
-    is(metric($hosts[0], "StoreAway"), 0, "the store is used");
+    is($hosts[0]->client->counter("StoreAway"), 0, "the store is used");
 };
 
 subtest "16.1 a flushed store: no host admits more than the limit" => sub {

@@ -15,7 +15,7 @@ use MIME::Base64 qw(encode_base64);
 use Time::HiRes qw(time);
 
 my $UNLIMITED = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
-my $STATUS = "<Location /status>\nSetHandler server-status\n</Location>\n";
+my $STATUS = "<Location /server-status>\nSetHandler server-status\n</Location>\n";
 my $LOCK = 290000 + $$ % 10000;
 my $prefork = ($ENV{CRM_MPM} || "event") eq "prefork";
 my $slow = valgrinded() || sanitized() ? 5 : 1;
@@ -92,14 +92,6 @@ sub gives_up_after {
     cmp_ok($took, "<", $seconds + 1.5 * $slow * busy(), "$name: nor later");
 }
 
-# mod_status' value of NAME.
-sub status_of {
-    my ($httpd, $name) = @_;
-    my ($value) = $httpd->client->get("/status?auto")->body
-        =~ /^CrmApi$name: (\d+)$/m;
-    return $value;
-}
-
 for my $user (@USERS) {
     my ($name, $path, $status) = @$user;
     subtest "$name has the only connection: 503 after CrmApiDatabaseWait" => sub {
@@ -115,18 +107,18 @@ for my $user (@USERS) {
         my $let_go = hold();
         my $other = begin_other($httpd, $path);
         wait_blocked($database, 1);
-        is(status_of($httpd, "ConnectionsUsed"), 1,
+        is($httpd->client->counter("ConnectionsUsed"), 1,
             "CrmApiConnectionsUsed counts it");
         gives_up_after(1, sub { $c->get("/api/v1/agents") }, "meanwhile");
         my $queued = begin_other($httpd, $path);
-        ok(wait_for(sub { $httpd->client->get("/status?auto")->body
+        ok(wait_for(sub { $httpd->client->get("/server-status?auto")->body
             =~ /^BusyWorkers: 3$/m }), "another one queues");
         gives_up_after(1, sub { $c->get("/api/v1/agents") }, "with a queue");
-        ok(wait_for(sub { status_of($httpd, "DatabaseBusy") == 2 }),
+        ok(wait_for(sub { $httpd->client->counter("DatabaseBusy") == 2 }),
             "CrmApiDatabaseBusy counts both");
         $let_go->();
         is($_->()->status, $status, "it is served") for $other, $queued;
-        ok(wait_for(sub { status_of($httpd, "ConnectionsUsed") == 0 }),
+        ok(wait_for(sub { $httpd->client->counter("ConnectionsUsed") == 0 }),
             "all are given back");
         status_is($c->get("/api/v1/agents"), 200, "afterwards") for 1 .. 3;
         $httpd->stop;
@@ -149,7 +141,7 @@ subtest "all use a pool of two at once: each is served, none hangs" => sub {
     }) } 0 .. 5;
     is_deeply([map { +{ $_->result } } @clients],
         [({ 200 => 40 }, { 404 => 40 }, { 200 => 40 }) x 2], "all answers");
-    ok(wait_for(sub { status_of($httpd, "ConnectionsUsed") == 0 }),
+    ok(wait_for(sub { $httpd->client->counter("ConnectionsUsed") == 0 }),
         "all are given back");
     $httpd->stop;
 };
@@ -171,7 +163,7 @@ subtest "a virtual host's DBDMax, or what it inherits, is its limit" => sub {
     DBDMax 100
 </VirtualHost>
 END
-    is(status_of($httpd, "ConnectionsMax"), 10, "7 and 3");
+    is($httpd->client->counter("ConnectionsMax"), 10, "7 and 3");
     $httpd->write_conf($STATUS . <<'END');
 <VirtualHost 127.0.0.1:@PORT@>
     ServerName other.example
@@ -183,13 +175,13 @@ END
 </VirtualHost>
 END
     $httpd->restart;
-    ok(wait_for(sub { (status_of($httpd, "ConnectionsMax") // 0) == 14 }),
+    ok(wait_for(sub { ($httpd->client->counter("ConnectionsMax") // 0) == 14 }),
         "two pools with the inherited 7; without DBDPersist there is no limit")
-        or diag(status_of($httpd, "ConnectionsMax"));
+        or diag($httpd->client->counter("ConnectionsMax"));
     $httpd->{dbd} = "DBDMin 0\n";
     $httpd->write_conf($STATUS);
     $httpd->restart;
-    ok(wait_for(sub { (status_of($httpd, "ConnectionsMax") // 0) == 10 }),
+    ok(wait_for(sub { ($httpd->client->counter("ConnectionsMax") // 0) == 10 }),
         "mod_dbd's default is 10");
     $httpd->stop;
 };
@@ -257,7 +249,7 @@ END
     my $httpd = httpd(database => $database, children => 1,
         conf => "LoadModule skew_module $scratch/mod_skew.so\n$STATUS",
         expect_log => [qr/CRM1105: DBDMax is 3 for mod_dbd, but 10 for mod_crmapi, which uses 3 from now on \(/]);
-    is(status_of($httpd, "ConnectionsMax"), 3, "CrmApiConnectionsMax");
+    is($httpd->client->counter("ConnectionsMax"), 3, "CrmApiConnectionsMax");
     status_is(workspace($httpd)->client->get("/api/v1/agents"), 200,
         "it serves");
     $httpd->stop;

@@ -9,7 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Child;
 use CrmTest::Redis;
-use CrmTest::Shared qw(host url metric numbers_agree is_back ask brief admitted $LIMIT
+use CrmTest::Shared qw(host url numbers_agree is_back ask brief admitted $LIMIT
     $PATIENT);
 use Time::HiRes qw(time);
 
@@ -69,8 +69,8 @@ for my $outage (@outages) {
         cmp_ok($spent, "<", 10 * busy(), "requests do not wait for it: $spent s");
         is(admitted($_, $w->key, $LIMIT + 5), $LIMIT,
             "another host counts by itself") for @two[1 .. $#two];
-        is(metric($_, "StoreAway"), 1, "mod_status says so") for @two;
-        cmp_ok(metric($_, "StoreAlone"), ">=", $LIMIT - 5,
+        is($_->client->counter("StoreAway"), 1, "mod_status says so") for @two;
+        cmp_ok($_->client->counter("StoreAlone"), ">=", $LIMIT - 5,
             "and counts the requests") for @two;
         numbers_agree($_) for @two;
         like(join("", $_->log_lines(qr/CRM4002/)), $reason,
@@ -115,7 +115,7 @@ subtest "16.1 a password from a file, and TLS" => sub {
     is(brief(ask($host, $w->key)), "200 " . ($LIMIT - 1), "it counts");
     like($tls->run("-n", 3, "KEYS", "*"), qr/^other:r:[-0-9a-f]{36}$/,
         "in the database and with the prefix of the directive");
-    is(metric($host, "StoreAway"), 0, "it is used");
+    is($host->client->counter("StoreAway"), 0, "it is used");
     unlike($host->log_text, qr/very-secret/, "no password in the log");
     $host->stop;
 
@@ -126,7 +126,7 @@ subtest "16.1 a password from a file, and TLS" => sub {
     $host = host("rediss://crm:$dir/own\@$at", "ca=$dir/ca.pem $PATIENT");
     is(brief(ask($host, $w->make_key("read"))), "200 " . ($LIMIT - 1),
         "as a user with the rights that docs/scaling.md names");
-    is(metric($host, "StoreAway"), 0, "it is used");
+    is($host->client->counter("StoreAway"), 0, "it is used");
     $host->stop;
 
     write_file("$dir/wrong", "wrong-secret\n");

@@ -82,30 +82,22 @@ sub ask_all {
     return answers($clients, scalar @paths);
 }
 
-# What mod_status of SERVER says of NAME.
-sub metric {
-    my ($server, $name) = @_;
-    my ($count) = $server->client->get("/server-status", query => "auto")->body
-        =~ /^CrmApi$name: (\d+)$/m;
-    return $count;
-}
-
 # How many requests of SERVER shared a statement while CODE ran.
 sub shared_by {
     my ($server, $code) = @_;
-    my $before = metric($server, "BatchedRequests");
+    my $before = $server->client->counter("BatchedRequests");
     $code->();
-    return metric($server, "BatchedRequests") - $before;
+    return $server->client->counter("BatchedRequests") - $before;
 }
 
 # Send requests by CODE, and wait until SERVER has admitted all of N: they wait
 # for the database.
 sub admitted {
     my ($server, $n, $code) = @_;
-    my $before = metric($server, "ReadsAdmitted");
+    my $before = $server->client->counter("ReadsAdmitted");
 
     $code->();
-    wait_for(sub { metric($server, "ReadsAdmitted") - $before == $n }, 30)
+    wait_for(sub { $server->client->counter("ReadsAdmitted") - $before == $n }, 30)
         or die "CrmTest: the requests do not come\n";
 }
 
@@ -159,7 +151,7 @@ subtest "answers are those of statements of their own" => sub {
     });
     is($wrong, undef, "the same to the byte");
     is_deeply([sort keys %status], [200, 404, 422], "of all kinds");
-    is(metric($plain, "BatchedRequests"), 0, "CrmApiBatches Off: none shared");
+    is($plain->client->counter("BatchedRequests"), 0, "CrmApiBatches Off: none shared");
     plan(skip_all => "prefork: a process has one request") if $prefork;
     cmp_ok($count, ">", 0, "CrmApiBatches On: $count requests did");
 };

@@ -46,20 +46,12 @@ my $httpd = httpd(database => $database, conf => $CONF);
 my $plain = httpd(database => $database, conf => $CONF . "CrmApiBatches Off\n");
 my $json = JSON::PP->new->utf8->canonical;
 
-# What mod_status of SERVER says of NAME.
-sub metric {
-    my ($server, $name) = @_;
-    my ($count) = $server->client->get("/server-status", query => "auto")->body
-        =~ /^CrmApi$name: (\d+)$/m;
-    return $count;
-}
-
 # How many requests of SERVER shared a statement while CODE ran.
 sub shared_by {
     my ($server, $code) = @_;
-    my $before = metric($server, "BatchedRequests");
+    my $before = $server->client->counter("BatchedRequests");
     $code->();
-    return metric($server, "BatchedRequests") - $before;
+    return $server->client->counter("BatchedRequests") - $before;
 }
 
 sub clients {
@@ -262,7 +254,7 @@ subtest "the same writes by one client and by $CLIENTS" => sub {
     is(count_rows($many->{w}, "event"),
         count_rows($one->{w}, "event"), "no event more");
     triggers_kept_up($database, "all totals are right");
-    is(metric($plain, "BatchedRequests"), 0, "CrmApiBatches Off: none shared");
+    is($plain->client->counter("BatchedRequests"), 0, "CrmApiBatches Off: none shared");
     plan(skip_all => "prefork: a process has one request") if $prefork;
     cmp_ok($count, ">", $CLIENTS, "CrmApiBatches On: $count did");
 };

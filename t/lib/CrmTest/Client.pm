@@ -256,12 +256,12 @@ sub raw {
     return $response;
 }
 
-# How many requests were at the database of a server that has /server-status.
-sub at_database {
-    my ($self) = @_;
-    my ($count) = $self->get("/server-status?auto")->body
-        =~ /^CrmApiDatabaseRequests: (\d+)/m;
-    return $count;
+# The counter NAME of a server that has /server-status.
+sub counter {
+    my ($self, $name) = @_;
+    my ($value) = $self->get("/server-status?auto")->body
+        =~ /^CrmApi$name: (\d+)$/m;
+    return $value;
 }
 
 sub get { my ($self, $path, %arg) = @_; $self->request("GET", $path, %arg) }

@@ -8,7 +8,7 @@ use Exporter qw(import);
 use Test::More ();
 use CrmTest ();
 
-our @EXPORT_OK = qw(host url metric numbers_agree is_back ask brief admitted $LIMIT
+our @EXPORT_OK = qw(host url numbers_agree is_back ask brief admitted $LIMIT
     $PATIENT);
 
 # Reads of a key.
@@ -34,14 +34,6 @@ sub host {
 # The URL of a CrmTest::Redis.
 sub url { "redis://127.0.0.1:" . $_[0]->port }
 
-# A number of mod_status of HOST.
-sub metric {
-    my ($host, $name) = @_;
-    my ($value) = $host->client->get("/server-status?auto")->body
-        =~ /^CrmApi$name: (\d+)$/m;
-    return $value;
-}
-
 # The numbers of the store in mod_status and in the metrics of HOST are the same.
 sub numbers_agree {
     my ($host) = @_;
@@ -49,7 +41,8 @@ sub numbers_agree {
     my %name = (StoreAway => "away", StoreRequests => "requests_total",
         StoreRoundTrips => "round_trips_total", StoreAlone => "alone_total");
     Test::More::is_deeply({ map { $_ => $text =~ /^crmapi_store_$name{$_} (\d+)$/m
-        ? $1 : undef } keys %name }, { map { $_ => metric($host, $_) } keys %name },
+        ? $1 : undef } keys %name },
+        { map { $_ => $host->client->counter($_) } keys %name },
         "mod_status and the metrics agree");
 }
 
@@ -63,7 +56,7 @@ sub ask {
 sub is_back {
     my ($host, $key) = @_;
     $host->client(key => $key)->delete("/api/v1/contacts/" . CrmTest::uuid());
-    return !metric($host, "StoreAway");
+    return !$host->client->counter("StoreAway");
 }
 
 # R in short: "200 19" is a 200 with 19 remaining.
