@@ -8,6 +8,9 @@ use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
+# PostgreSQL uses emptied pages of an index again when no transaction of the server
+# is older, in any database. So this file has a server of its own.
+BEGIN { delete $ENV{CRM_TEST_PG} }
 use CrmTest;
 
 my $KEPT = $ENV{CRM_EVENTS} || 60_000;
