@@ -223,15 +223,17 @@ static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
     return done;
 }
 
-/* Return NAME, of ADDRESS, as a line in POOL, without the single quotes that some
- * programs put around it; NULL if it only repeats the address. */
+/* Return NAME, of ADDRESS, as a line in POOL, without the quotes that some programs put
+ * around it, single ones or such as are part of an encoded word; NULL if it only
+ * repeats the address. */
 static const char *tidy_name(const char *name, const char *address,
                              apr_pool_t *pool)
 {
     const char *line = crm_mail_line(name, NAME_CHARS, pool);
     apr_size_t len = line ? strlen(line) : 0;
 
-    if (len > 2 && line[0] == '\'' && line[len - 1] == '\'') {
+    if (len > 2 && strchr("'\"", *line) && line[len - 1] == *line
+        && (*line == '\'' || !memchr(line + 1, '"', len - 2))) {
         line = crm_mail_line(apr_pstrmemdup(pool, line + 1, len - 2),
                              NAME_CHARS, pool);
     }
