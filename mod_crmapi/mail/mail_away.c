@@ -195,6 +195,23 @@ static int ends_phrase(const char *text)
     return !*text || (crm_text_bare_span(text) && !strchr("?!,('", *text));
 }
 
+/* Return whether TEXT, which follows a phrase, asks something; not in the subject of
+ * the mail that is answered, behind a colon, which may end the phrase. */
+static int asks(const char *text)
+{
+    static const char *const marks[] = {"?", "\xef\xbc\x9f", "\xd8\x9f"};
+    apr_size_t len = strlen(text);
+
+    for (size_t i = 0; !strchr(text - 1, ':') && i < CRM_NELTS(marks); i++) {
+        apr_size_t mark = strlen(marks[i]);
+
+        if (len >= mark && !strcmp(text + len - mark, marks[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 int crm_mail_away(const char *subject, int answers, apr_pool_t *scratch_pool)
 {
     const char *text = subject ? crm_text_fold(subject, scratch_pool) : "";
@@ -207,6 +224,9 @@ int crm_mail_away(const char *subject, int answers, apr_pool_t *scratch_pool)
     }
     text = skip_before(text);
     end = after_phrase(text, alone, CRM_NELTS(alone));
-    return (end && ends_phrase(end))
-           || after_phrase(text, people, CRM_NELTS(people));
+    if (end && ends_phrase(end)) {
+        return 1;
+    }
+    end = after_phrase(text, people, CRM_NELTS(people));
+    return end && !asks(end);
 }
