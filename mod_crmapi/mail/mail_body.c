@@ -11,6 +11,7 @@
 #include "crm_array.h"
 #include "crm_bare.h"
 #include "crm_buf.h"
+#include "crm_disposition.h"
 #include "mail_calendar.h"
 #include "mail_charset.h"
 #include "mail_display.h"
@@ -20,6 +21,7 @@
 #include "mail_read.h"
 #include "mail_smime.h"
 #include "mail_text.h"
+#include "mail_tnef.h"
 #include "mail_tree.h"
 
 /* The properties of a part with its text. */
@@ -257,19 +259,49 @@ static int is_listed(walk_t *walk)
     return listed;
 }
 
+/* Add an attachment NAME with the LEN BYTES; return it, without a type. */
+static crm_mail_attachment_t *add_file(walk_t *walk, const char *name,
+                                       const char *bytes, apr_size_t len)
+{
+    crm_mail_attachment_t *one = apr_array_push(walk->mail->attachments);
+
+    one->name = file_name(name, walk->pool);
+    one->type = "application/octet-stream";
+    one->content_id = NULL;
+    one->size = len;
+    one->body = walk->options->attachment_bytes
+                && len <= walk->options->attachment_bytes ? bytes : NULL;
+    return one;
+}
+
 /* Add OBJECT as an attachment NAME with the LEN BYTES. */
 static void add_attachment(walk_t *walk, GMimeObject *object, const char *name,
                            const char *bytes, apr_size_t len)
 {
     const char *id = g_mime_object_get_content_id(object);
-    crm_mail_attachment_t *one = apr_array_push(walk->mail->attachments);
+    crm_mail_attachment_t *one = add_file(walk, name, bytes, len);
 
-    one->name = file_name(name, walk->pool);
     one->type = type_of(object, walk->pool);
     one->content_id = id ? crm_mail_line(id, NAME_CHARS, walk->pool) : NULL;
-    one->size = len;
-    one->body = walk->options->attachment_bytes
-                && len <= walk->options->attachment_bytes ? bytes : NULL;
+}
+
+/* Add the files in the LEN BYTES, if they are winmail.dat. */
+static void add_tnef(walk_t *walk, const char *bytes, apr_size_t len)
+{
+    const apr_array_header_t *files = crm_mail_tnef(bytes, len, walk->pool);
+
+    for (int i = 0; i < files->nelts; i++) {
+        const crm_mail_tnef_t *file = &APR_ARRAY_IDX(files, i,
+                                                     crm_mail_tnef_t);
+
+        if (file->bytes && is_listed(walk)) {
+            crm_mail_attachment_t *one = add_file(walk, file->name,
+                                                  file->bytes, file->len);
+
+            one->type = crm_disposition_type(file->type, walk->pool);
+            one->content_id = file->content_id;
+        }
+    }
 }
 
 /* Return whether PART is declared as a file. */
@@ -321,6 +353,7 @@ static void attach_part(walk_t *walk, GMimePart *part, int form)
         add_attachment(walk, object, crm_mail_file_name(object, walk->hint,
                                                         walk->pool),
                        bytes, len);
+        add_tnef(walk, bytes, len);
     }
 }
 

@@ -467,6 +467,11 @@ static const struct {
     {"fields", "", "X#: y\n", 500000, "Subject: x\n", 25000000},
     {"blank lines at the end", "\nx", "", 0, "\n", 25000000},
     {"lines with blanks at the end", "\nx", "", 0, " \n", 25000000},
+    {"lines with blanks in a header", "", "", 0, "X: y\n \n", 25000000},
+    {"words in a header", "", "", 0, "X: y\na b\n", 25000000},
+    {"an invitation", "Content-Type: text/calendar\n\nBEGIN:VCALENDAR\n"
+     "BEGIN:VEVENT\n", "", 0, "BEGIN:X;Y=\"\nATTENDEE;PARTSTAT=z:b\n x\n",
+     25000000},
     {"several types", "", TYPES, 20,
      "\n------------------------------------------------------------",
      25000000},

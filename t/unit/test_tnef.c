@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_tnef.c: the files in winmail.dat */
+#include "crm_check.h"
+
+#include <string.h>
+
+#include "apr_base64.h"
+#include "apr_strings.h"
+
+#include "crm_buf.h"
+#include "crm_mail.h"
+#include "mail_tnef.h"
+
+#define ATTACHMENT 2
+#define MESSAGE 1
+
+/* ---- winmail.dat --------------------------------------------------------- */
+
+static void put(crm_buf_t *buf, apr_uint32_t value, int size)
+{
+    for (int i = 0; i < size; i++) {
+        crm_buf_putc(buf, i < 4 ? (char)(value >> (8 * i)) : '\0');
+    }
+}
+
+static void put_attribute(crm_buf_t *buf, int level, apr_uint32_t id,
+                          const char *bytes, apr_size_t len)
+{
+    put(buf, (apr_uint32_t)level, 1);
+    put(buf, id, 4);
+    put(buf, (apr_uint32_t)len, 4);
+    crm_buf_add(buf, bytes, len);
+    put(buf, 0, 2);
+}
+
+/* Add the property ID of TYPE with LEN BYTES to BUF. */
+static void put_property(crm_buf_t *buf, unsigned type, unsigned id,
+                         const char *bytes, apr_size_t len)
+{
+    put(buf, type, 2);
+    put(buf, id, 2);
+    if (id & 0x8000) {          /* named "a", in UTF-16 */
+        put(buf, 7, 16);
+        put(buf, 1, 4);
+        put(buf, 4, 4);
+        put(buf, 'a', 4);
+    }
+    put(buf, 1, 4);
+    put(buf, (apr_uint32_t)len, 4);
+    crm_buf_add(buf, bytes, len);
+    put(buf, 0, (int)((4 - len % 4) % 4));
+}
+
+/* Add the properties of a file with NAME, in UTF-16, to BUF. */
+static void put_properties(crm_buf_t *buf, const char *name, apr_size_t len)
+{
+    crm_buf_t all;
+
+    crm_buf_init(&all, 256, buf->pool);
+    put(&all, 7, 4);
+    put(&all, 0x0003, 2);       /* a number */
+    put(&all, 0x3705, 2);
+    put(&all, 1, 4);
+    put(&all, 0x1003, 2);       /* numbers */
+    put(&all, 0x3710, 2);
+    put(&all, 2, 4);
+    put(&all, 5, 8);
+    put_property(&all, 0x1e, 0x8001, "x", 2);
+    put_property(&all, 0x1e, 0x3704, "SHORT~1.PNG", 12);
+    put_property(&all, 0x1f, 0x3707, name, len);
+    put_property(&all, 0x1e, 0x370e, "Image/PNG", 10);
+    put_property(&all, 0x1f, 0x3712, "i\0d\0\0\0", 6);
+    put_attribute(buf, ATTACHMENT, 0x00069005, all.data, all.len);
+}
+
+/* Write a winmail.dat with three files to BUF. */
+static void write_three(crm_buf_t *buf)
+{
+    put(buf, 0x223e9f78, 4);
+    put(buf, 1, 2);
+    put_attribute(buf, MESSAGE, 0x00069007, "\xe4\x04\0\0\0\0\0\0", 8);
+    put_attribute(buf, MESSAGE, 0x00069003, "\0\0\0\0", 4);
+    put_attribute(buf, ATTACHMENT, 0x00069002, "\1\0", 2);
+    put_attribute(buf, ATTACHMENT, 0x0006800f, "abc", 3);
+    put_attribute(buf, ATTACHMENT, 0x00018010, "Gr\xfc\xdf""e.txt", 10);
+    put_attribute(buf, ATTACHMENT, 0x00069002, "\1\0", 2);
+    put_attribute(buf, ATTACHMENT, 0x00018010, "SHORT~1.PNG", 12);
+    put_attribute(buf, ATTACHMENT, 0x0006800f, "a\0b\0", 4);
+    put_properties(buf, "\x0a\x26 \0.\0p\0n\0g\0\0\0", 14);
+    put_attribute(buf, ATTACHMENT, 0x00069002, "\1\0", 2);
+    put_attribute(buf, ATTACHMENT, 0x0006800f, "", 0);
+}
+
+/* ---- tests --------------------------------------------------------------- */
+
+START_TEST(files_have_their_names_and_bytes)
+{
+    static const struct {
+        const char *name, *type, *id, *bytes;
+        apr_size_t len;
+    } want[] = {
+        {"Gr\xc3\xbc\xc3\x9f""e.txt", NULL, NULL, "abc", 3},
+        {"\xe2\x98\x8a .png", "Image/PNG", "id", "a\0b\0", 4},
+        {NULL, NULL, NULL, "", 0},
+    };
+    apr_pool_t *pool = crm_check_pool();
+    const apr_array_header_t *files;
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 256, pool);
+    write_three(&buf);
+    files = crm_mail_tnef(buf.data, buf.len, pool);
+    ck_assert_int_eq(files->nelts, 3);
+    for (int i = 0; i < 3; i++) {
+        const crm_mail_tnef_t *file = &APR_ARRAY_IDX(files, i,
+                                                     crm_mail_tnef_t);
+
+        ck_assert_pstr_eq(file->name, want[i].name);
+        ck_assert_pstr_eq(file->type, want[i].type);
+        ck_assert_pstr_eq(file->content_id, want[i].id);
+        ck_assert_uint_eq(file->len, want[i].len);
+        ck_assert(!memcmp(file->bytes, want[i].bytes, want[i].len));
+    }
+}
+END_TEST
+
+START_TEST(an_object_has_its_own_bytes_but_a_mail_is_no_file)
+{
+    static const char *const bytes[] = {"storage", "\x78\x9f\x3e\x22..."};
+    apr_pool_t *pool = crm_check_pool();
+    const crm_mail_tnef_t *file;
+    crm_buf_t buf, all, object;
+
+    crm_buf_init(&buf, 256, pool);
+    crm_buf_init(&all, 256, pool);
+    crm_buf_init(&object, 256, pool);
+    put(&object, 0, 16);
+    crm_buf_add(&object, bytes[_i], 7);
+    put(&all, 1, 4);
+    put_property(&all, 0x0d, 0x3701, object.data, object.len);
+    put(&buf, 0x223e9f78, 4);
+    put(&buf, 1, 2);
+    put_attribute(&buf, ATTACHMENT, 0x00069005, all.data, all.len);
+    file = &APR_ARRAY_IDX(crm_mail_tnef(buf.data, buf.len, pool), 0,
+                          crm_mail_tnef_t);
+    ck_assert_uint_eq(file->len, _i ? 0 : 7);
+    ck_assert(_i ? !file->bytes : !memcmp(file->bytes, bytes[0], 7));
+}
+END_TEST
+
+/* What is broken is read up to there, within its bytes. */
+START_TEST(broken_ones_are_read_as_far_as_they_go)
+{
+    apr_pool_t *pool = crm_check_pool();
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 256, pool);
+    write_three(&buf);
+    for (apr_size_t len = 0; len < buf.len; len++) {
+        char *copy = malloc(len ? len : 1);
+
+        memcpy(copy, buf.data, len);
+        ck_assert_int_le(crm_mail_tnef(copy, len, pool)->nelts, 3);
+        free(copy);
+    }
+    for (apr_size_t i = 0; i < buf.len; i++) {
+        char *copy = malloc(buf.len);
+
+        memcpy(copy, buf.data, buf.len);
+        copy[i] = (char)0xff;
+        crm_mail_tnef(copy, buf.len, pool);
+        free(copy);
+    }
+    ck_assert_int_eq(crm_mail_tnef("winmail", 7, pool)->nelts, 0);
+}
+END_TEST
+
+START_TEST(a_mail_has_the_files_in_winmail_dat)
+{
+    static const crm_mail_options_t options = {.attachment_bytes = 3};
+    apr_pool_t *pool = crm_check_pool();
+    const crm_mail_attachment_t *one;
+    const char *bytes;
+    char *encoded;
+    crm_buf_t dat;
+    crm_mail_t mail;
+
+    crm_buf_init(&dat, 256, pool);
+    write_three(&dat);
+    encoded = apr_palloc(pool, (apr_size_t)apr_base64_encode_len(
+                             (int)dat.len));
+    apr_base64_encode_binary(encoded, (unsigned char *)dat.data,
+                             (int)dat.len);
+    bytes = apr_pstrcat(
+        pool, "From: ada@example.org\nContent-Type: multipart/mixed;"
+        " boundary=b\n\n--b\n\nwords\n--b\nContent-Type:"
+        " application/ms-tnef; name=winmail.dat\nContent-Transfer-Encoding:"
+        " base64\n\n", encoded, "\n--b--\n", NULL);
+    crm_mail_read(&mail, bytes, strlen(bytes), &options, pool);
+    ck_assert_str_eq(mail.text, "words");
+    ck_assert_int_eq(mail.attachments->nelts, 4);
+    one = &APR_ARRAY_IDX(mail.attachments, 1, crm_mail_attachment_t);
+    ck_assert_str_eq(one->type, "application/octet-stream");
+    ck_assert_mem_eq(one->body, "abc", 3);
+    one = &APR_ARRAY_IDX(mail.attachments, 2, crm_mail_attachment_t);
+    ck_assert_str_eq(one->name, "\xe2\x98\x8a .png");
+    ck_assert_str_eq(one->type, "image/png");
+    ck_assert_str_eq(one->content_id, "id");
+    ck_assert_uint_eq(one->size, 4);
+    ck_assert_ptr_null(one->body);      /* too large */
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("tnef");
+    TCase *files = tcase_create("files");
+
+    tcase_add_test(files, files_have_their_names_and_bytes);
+    tcase_add_loop_test(files,
+                        an_object_has_its_own_bytes_but_a_mail_is_no_file, 0,
+                        2);
+    tcase_add_test(files, broken_ones_are_read_as_far_as_they_go);
+    tcase_add_test(files, a_mail_has_the_files_in_winmail_dat);
+    suite_add_tcase(suite, files);
+    return crm_check_main(suite);
+}
