@@ -521,6 +521,10 @@ static void walk_part(walk_t *walk, GMimeObject *object, int text)
     else if (text) {
         add_text(walk, GMIME_PART(object));
         add_display(walk, GMIME_PART(object));
+        if (g_mime_object_get_content_disposition_parameter(object,
+                                                            "filename")) {
+            attach_part(walk, GMIME_PART(object), 0);   /* shown inline */
+        }
     }
     else if (g_mime_part_get_filename(GMIME_PART(object))) {
         attach_part(walk, GMIME_PART(object), 0);

@@ -235,6 +235,37 @@ START_TEST(a_part_is_of_its_type)
 }
 END_TEST
 
+/* Parts of a mail that are shown, and how many of them are files as well. */
+static const struct {
+    const char *parts, *text;
+    int listed;
+} named[] = {
+    {"--b\n\n \n--b\nContent-Type: text/plain; name=n.txt\n"
+     "Content-Disposition: inline; filename=n.txt\n\nnotes\n", "notes", 1},
+    {"--b\nContent-Type: text/html\nContent-Disposition: inline;"
+     " filename*=utf-8''r%20.html\n\n<p>report\n--b\n\nwords\n",
+     "report\nwords", 1},
+    {"--b\nContent-Type: text/plain; name=body.txt\n\nwords\n", "words", 0},
+    {"--b\nContent-Disposition: inline\n\nwords\n", "words", 0},
+    {"--b\n\nwords\n--b\nContent-Disposition: inline; filename=n.txt\n\n"
+     "notes\n", "words", 1},
+};
+
+START_TEST(a_file_that_is_shown_is_a_file)
+{
+    apr_pool_t *pool = crm_check_pool();
+    const char *bytes = apr_pstrcat(
+        pool, HEAD "Content-Type: multipart/mixed; boundary=b\n\n",
+        named[_i].parts, "--b--\n", NULL);
+    static const crm_mail_options_t options;
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, bytes, strlen(bytes), &options, pool);
+    same(named[_i].parts, mail.text, named[_i].text);
+    ck_assert_int_eq(mail.attachments->nelts, named[_i].listed);
+}
+END_TEST
+
 /* A part of alternatives, and whether it is a file. */
 static const struct {
     const char *header;
@@ -687,6 +718,8 @@ int main(void)
                         COUNT(forms));
     tcase_add_loop_test(texts, an_invitation_alone_is_a_text, 0,
                         COUNT(invitations));
+    tcase_add_loop_test(texts, a_file_that_is_shown_is_a_file, 0,
+                        COUNT(named));
     tcase_add_test(texts, all_html_of_an_alternative_is_shown);
     tcase_add_loop_test(texts, a_text_begins_where_the_header_has_ended, 0,
                         COUNT(joined));
