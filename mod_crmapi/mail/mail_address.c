@@ -223,13 +223,31 @@ static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
     return done;
 }
 
+/* Return NAME (may be NULL), of ADDRESS, without the address in brackets that some
+ * programs put behind it, in POOL; NULL if nothing is left. */
+static const char *without_address(const char *name, const char *address,
+                                   apr_pool_t *pool)
+{
+    apr_size_t len = name ? strlen(name) : 0, size = strlen(address);
+    const char *at = len >= size + 2 ? name + len - size - 1 : NULL;
+
+    if (!at || !strchr("([<", at[-1]) || !strchr(")]>", at[size])
+        || strncasecmp(at, address, size)) {
+        return name;
+    }
+    return crm_mail_line(apr_pstrmemdup(pool, name,
+                                        (apr_size_t)(at - 1 - name)),
+                         NAME_CHARS, pool);
+}
+
 /* Return NAME, of ADDRESS, as a line in POOL, without the quotes that some programs put
  * around it, single ones or such as are part of an encoded word; NULL if it only
  * repeats the address. */
 static const char *tidy_name(const char *name, const char *address,
                              apr_pool_t *pool)
 {
-    const char *line = crm_mail_line(name, NAME_CHARS, pool);
+    const char *line = without_address(crm_mail_line(name, NAME_CHARS, pool),
+                                       address, pool);
     apr_size_t len = line ? strlen(line) : 0;
 
     if (len > 2 && strchr("'\"", *line) && line[len - 1] == *line
