@@ -74,7 +74,8 @@ static void read_headers(crm_mail_t *mail, GMimeMessage *mime,
                          const crm_mail_options_t *options, apr_pool_t *pool)
 {
     static const char *const names[] = {
-        "Delivered-To", "X-Original-To", "Envelope-To", "To", "Cc"
+        "Delivered-To", "X-Original-To", "Envelope-To", "X-Envelope-To",
+        "X-Delivered-To", "To", "Cc"
     };
 
     for (size_t i = 0; i < CRM_NELTS(names); i++) {

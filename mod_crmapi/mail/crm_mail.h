@@ -77,8 +77,9 @@ typedef struct crm_mail_person_t {
  * control characters. NULL: the mail does not contain it. */
 typedef struct crm_mail_t {
     apr_array_header_t *recipients; /* of const char *: the addresses in
-                                   Delivered-To, X-Original-To, Envelope-To, To
-                                   and Cc, in this order, each once */
+                                   Delivered-To, X-Original-To, Envelope-To,
+                                   X-Envelope-To, X-Delivered-To, To and Cc, in
+                                   this order, each once */
     const char *from;           /* the first address in From, Sender, Reply-To
                                    and the envelope's sender */
     const char *from_name;

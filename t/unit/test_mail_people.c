@@ -150,6 +150,25 @@ START_TEST(a_mail_is_from_whom_its_headers_name)
 }
 END_TEST
 
+/* Where servers write whom a mail was sent to, and where people do. */
+START_TEST(a_mail_is_to_whom_its_headers_name)
+{
+    static const char *const names[] = {
+        "Delivered-To", "X-Original-To", "Envelope-To", "X-Envelope-To",
+        "X-Delivered-To", "To", "Cc"
+    };
+    static const crm_mail_options_t options;
+    apr_pool_t *pool = crm_check_pool();
+    const char *text = apr_pstrcat(pool, "From: a@example.org\n", names[_i],
+                                   ": Sales <" GRACE ">\n\nx\n", NULL);
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    ck_assert_int_eq(mail.recipients->nelts, 1);
+    same(names[_i], APR_ARRAY_IDX(mail.recipients, 0, const char *), GRACE);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("mail_people");
@@ -157,6 +176,7 @@ int main(void)
 
     tcase_add_loop_test(people_case, a_mail_is_from_whom_its_headers_name, 0,
                         COUNT(people));
+    tcase_add_loop_test(people_case, a_mail_is_to_whom_its_headers_name, 0, 7);
     suite_add_tcase(suite, people_case);
     return crm_check_main(suite);
 }
