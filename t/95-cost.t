@@ -13,6 +13,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use File::Temp qw(tempdir);
 use List::Util qw(max);
+use MIME::Base64 qw(encode_base64);
 
 my $LONGER = $ENV{CRM_COST} || 1;
 my @TIMES = $ENV{CRM_COST} ? (1, 2, 4) : (1, 4);
@@ -25,6 +26,10 @@ plan(skip_all => "plain builds only: others have more instructions")
 
 my $B = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n";
 my $HTML = "Content-Type: text/html; charset=utf-8\r\n\r\n<p>Hello</p>";
+sub base64 { return encode_base64($_[0], "") }
+my $TNEF = "Content-Type: application/ms-tnef\r\nContent-Transfer-Encoding:"
+    . " base64\r\n\r\n" . base64("\x78\x9f\x3e\x22\1\0");
+my $FILE = "\2\2\x90\6\0\0\0\0\0\0\0";
 # Parts of inputs, by the parser's fuzz target: what stands first, what stands
 # last, bytes at least, then what is repeated between them. [A, B] is A n times,
 # then B n times; a function makes the unit of a number.
@@ -87,6 +92,19 @@ my @PARSERS = (
         4096, "SGVs", "=", "\r\n", "-", "AA", "A=", "AA==", "A=\r\n", "A \r\n\r\n"],
     [mail => "ISO-2022-JP", "Content-Type: text/plain; charset=iso-2022-jp"
         . "\r\n\r\n", "\r\n", 2048, "\e\$B", "\e(B", "\e", "\e\$B\$\"\e(B"],
+    [mail => "a calendar", "Content-Type: text/calendar\r\n\r\nBEGIN:VCALENDAR"
+        . "\r\nMETHOD:REPLY\r\nBEGIN:VEVENT\r\n", "END:VEVENT\r\n", 2048,
+        "SUMMARY:a\r\n", "BEGIN:VALARM\r\n", ["BEGIN:A\r\n", "END:A\r\n"], "\r\n ",
+        "ATTENDEE;PARTSTAT=A;CN=\"b\":c\r\n", "ATTENDEE;", "a;PARTSTAT=", "\"",
+        "\\n", ":", "DTSTART;TZID=A:20261105T100000\r\n", "\r\n"],
+    [mail => "winmail.dat", $TNEF, "", 2048, map { base64($_ x 3) } $FILE,
+        "\2\x10\x80\1\0\1\0\0\0a\0\0", "\1\7\x90\6\0\4\0\0\0\xe4\4\0\0\0\0",
+        "\2\5\x90\6\0\4\0\0\0\1\0\0\0\0\0", "\xff", "\0"],
+    [mail => "its properties", $TNEF . base64("$FILE\2\5\x90\6\0\0\x28\0\0"
+        . "\xff\xff\xff\x7f"), base64("\0" x 10242), 2048, map { base64($_ x 3) }
+        "\3\0\1\x37\0\0\0\0", "\x1e\0\x07\x37\1\0\0\0\1\0\0\0a\0\0\0",
+        "\x1e\x10\x07\x37\1\0\0\0\1\0\0\0a\0\0\0",
+        "\3\0\1\x80" . "\0" x 28],
     [mail => "UTF-7", "Content-Type: text/plain; charset=utf-7\r\n\r\n", "\r\n",
         2048, "+", "+-", "+AOQ-", "+A"],
     [mail => "a report", "Content-Type: multipart/report; boundary=b;"
