@@ -285,11 +285,19 @@ static void add_attachment(walk_t *walk, GMimeObject *object, const char *name,
     one->content_id = id ? crm_mail_line(id, NAME_CHARS, walk->pool) : NULL;
 }
 
-/* Add the files in the LEN BYTES, if they are winmail.dat. */
+/* Add the text and the files in the LEN BYTES, if they are winmail.dat. */
 static void add_tnef(walk_t *walk, const char *bytes, apr_size_t len)
 {
-    const apr_array_header_t *files = crm_mail_tnef(bytes, len, walk->pool);
+    crm_mail_tnef_t body;
+    const apr_array_header_t *files = crm_mail_tnef(&body, bytes, len,
+                                                    walk->pool);
 
+    if (body.bytes && !walk->other) {
+        walk->other = body.bytes;
+        walk->other_len = body.len;
+        walk->other_html = !strcmp(body.type, "text/html");
+        walk->other_charset = html_charset(body.bytes, body.len, walk->pool);
+    }
     for (int i = 0; i < files->nelts; i++) {
         const crm_mail_tnef_t *file = &APR_ARRAY_IDX(files, i,
                                                      crm_mail_tnef_t);

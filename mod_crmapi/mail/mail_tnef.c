@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_tnef.c: the files in winmail.dat, as Outlook writes it (MS-OXTNEF)
+/* mail_tnef.c: the text and the files in winmail.dat, as Outlook writes it (MS-OXTNEF)
  *
  * Numbers begin with their lowest byte. */
 #include "mail_tnef.h"
@@ -20,8 +20,11 @@
 #define TITLE 0x00018010u
 #define DATA 0x0006800fu
 #define PROPERTIES 0x00069005u
+#define TEXT 0x0002800cu        /* of the mail */
+#define MAIL_PROPERTIES 0x00069003u
 
-/* Properties of a file (MS-OXPROPS), and their types (MS-OXCDATA, 2.11.1). */
+/* Properties of a mail or a file (MS-OXPROPS), and their types (MS-OXCDATA, 2.11.1). */
+#define HTML 0x1013u
 #define CONTENT 0x3701u
 #define FILE_NAME 0x3704u
 #define LONG_NAME 0x3707u
@@ -30,6 +33,7 @@
 #define TEXT8 0x001eu
 #define TEXT16 0x001fu
 #define OBJECT 0x000du          /* 16 bytes that say what it is, and its own */
+#define BINARY 0x0102u
 #define MANY 0x1000u            /* a bit: there are several values */
 #define NAMED 0x8000u           /* a bit of an id: it has a name */
 
@@ -95,7 +99,7 @@ static int size_of(unsigned type)
     case 0x02: case 0x03: case 0x04: case 0x0a: case 0x0b: return 4;
     case 0x05: case 0x06: case 0x07: case 0x14: case 0x40: return 8;
     case 0x48: return 16;
-    case TEXT8: case TEXT16: case OBJECT: case 0x102: return 0;
+    case TEXT8: case TEXT16: case OBJECT: case BINARY: return 0;
     default: return -1;
     }
 }
@@ -136,6 +140,15 @@ static void keep_object(crm_mail_tnef_t *file, reader_t value)
     }
 }
 
+/* Keep VALUE as the bytes of FILE, of TYPE. */
+static void keep_bytes(crm_mail_tnef_t *file, const reader_t *value,
+                       const char *type)
+{
+    file->bytes = (const char *)value->at;
+    file->len = length(value);
+    file->type = type;
+}
+
 /* Keep VALUE, the property ID of FILE, if it is looked for. */
 static void keep(crm_mail_tnef_t *file, unsigned type, unsigned id,
                  reader_t value)
@@ -144,6 +157,9 @@ static void keep(crm_mail_tnef_t *file, unsigned type, unsigned id,
 
     if (type == OBJECT && id == CONTENT) {
         keep_object(file, value);
+    }
+    if ((type == BINARY || type == TEXT8) && id == HTML) {
+        keep_bytes(file, &value, "text/html");
     }
     if (type != TEXT8 && type != TEXT16) {
         return;
@@ -199,7 +215,8 @@ static void read_attribute(crm_mail_tnef_t *file, apr_uint32_t id,
     }
 }
 
-const apr_array_header_t *crm_mail_tnef(const char *bytes, apr_size_t len,
+const apr_array_header_t *crm_mail_tnef(crm_mail_tnef_t *body,
+                                        const char *bytes, apr_size_t len,
                                         apr_pool_t *pool)
 {
     reader_t reader = {
@@ -210,6 +227,7 @@ const apr_array_header_t *crm_mail_tnef(const char *bytes, apr_size_t len,
                                                sizeof(crm_mail_tnef_t));
     crm_mail_tnef_t *file = NULL;
 
+    *body = (crm_mail_tnef_t){0};
     if (number(&reader, 4) != SIGNATURE) {
         return files;
     }
@@ -225,6 +243,12 @@ const apr_array_header_t *crm_mail_tnef(const char *bytes, apr_size_t len,
         number(&reader, 2);     /* a sum of the bytes */
         if (id == CODE_PAGE) {
             reader.charset = apr_psprintf(pool, "cp%u", number(&value, 4));
+        }
+        else if (id == TEXT && !body->bytes) {
+            keep_bytes(body, &value, "text/plain");
+        }
+        else if (id == MAIL_PROPERTIES) {
+            read_properties(body, value);
         }
         else if (id == BEGINS_FILE) {
             file = NULL;

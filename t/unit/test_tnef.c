@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_tnef.c: the files in winmail.dat */
+/* test_tnef.c: the text and the files in winmail.dat */
 #include "crm_check.h"
 
 #include <string.h>
@@ -105,12 +105,14 @@ START_TEST(files_have_their_names_and_bytes)
     };
     apr_pool_t *pool = crm_check_pool();
     const apr_array_header_t *files;
+    crm_mail_tnef_t body;
     crm_buf_t buf;
 
     crm_buf_init(&buf, 256, pool);
     write_three(&buf);
-    files = crm_mail_tnef(buf.data, buf.len, pool);
+    files = crm_mail_tnef(&body, buf.data, buf.len, pool);
     ck_assert_int_eq(files->nelts, 3);
+    ck_assert_ptr_null(body.bytes);
     for (int i = 0; i < 3; i++) {
         const crm_mail_tnef_t *file = &APR_ARRAY_IDX(files, i,
                                                      crm_mail_tnef_t);
@@ -129,6 +131,7 @@ START_TEST(an_object_has_its_own_bytes_but_a_mail_is_no_file)
     static const char *const bytes[] = {"storage", "\x78\x9f\x3e\x22..."};
     apr_pool_t *pool = crm_check_pool();
     const crm_mail_tnef_t *file;
+    crm_mail_tnef_t body;
     crm_buf_t buf, all, object;
 
     crm_buf_init(&buf, 256, pool);
@@ -141,7 +144,7 @@ START_TEST(an_object_has_its_own_bytes_but_a_mail_is_no_file)
     put(&buf, 0x223e9f78, 4);
     put(&buf, 1, 2);
     put_attribute(&buf, ATTACHMENT, 0x00069005, all.data, all.len);
-    file = &APR_ARRAY_IDX(crm_mail_tnef(buf.data, buf.len, pool), 0,
+    file = &APR_ARRAY_IDX(crm_mail_tnef(&body, buf.data, buf.len, pool), 0,
                           crm_mail_tnef_t);
     ck_assert_uint_eq(file->len, _i ? 0 : 7);
     ck_assert(_i ? !file->bytes : !memcmp(file->bytes, bytes[0], 7));
@@ -152,6 +155,7 @@ END_TEST
 START_TEST(broken_ones_are_read_as_far_as_they_go)
 {
     apr_pool_t *pool = crm_check_pool();
+    crm_mail_tnef_t body;
     crm_buf_t buf;
 
     crm_buf_init(&buf, 256, pool);
@@ -160,7 +164,7 @@ START_TEST(broken_ones_are_read_as_far_as_they_go)
         char *copy = malloc(len ? len : 1);
 
         memcpy(copy, buf.data, len);
-        ck_assert_int_le(crm_mail_tnef(copy, len, pool)->nelts, 3);
+        ck_assert_int_le(crm_mail_tnef(&body, copy, len, pool)->nelts, 3);
         free(copy);
     }
     for (apr_size_t i = 0; i < buf.len; i++) {
@@ -168,46 +172,76 @@ START_TEST(broken_ones_are_read_as_far_as_they_go)
 
         memcpy(copy, buf.data, buf.len);
         copy[i] = (char)0xff;
-        crm_mail_tnef(copy, buf.len, pool);
+        crm_mail_tnef(&body, copy, buf.len, pool);
         free(copy);
     }
-    ck_assert_int_eq(crm_mail_tnef("winmail", 7, pool)->nelts, 0);
+    ck_assert_int_eq(crm_mail_tnef(&body, "winmail", 7, pool)->nelts, 0);
 }
 END_TEST
 
-START_TEST(a_mail_has_the_files_in_winmail_dat)
+/* Return a mail with DAT, winmail.dat, behind TEXT, read with attachments of at most 3
+ * bytes. */
+static crm_mail_t *read_mail(const char *text, const crm_buf_t *dat)
 {
     static const crm_mail_options_t options = {.attachment_bytes = 3};
     apr_pool_t *pool = crm_check_pool();
-    const crm_mail_attachment_t *one;
+    crm_mail_t *mail = apr_palloc(pool, sizeof(*mail));
+    char *encoded = apr_palloc(pool, (apr_size_t)apr_base64_encode_len(
+                                   (int)dat->len));
     const char *bytes;
-    char *encoded;
-    crm_buf_t dat;
-    crm_mail_t mail;
 
-    crm_buf_init(&dat, 256, pool);
-    write_three(&dat);
-    encoded = apr_palloc(pool, (apr_size_t)apr_base64_encode_len(
-                             (int)dat.len));
-    apr_base64_encode_binary(encoded, (unsigned char *)dat.data,
-                             (int)dat.len);
+    apr_base64_encode_binary(encoded, (unsigned char *)dat->data,
+                             (int)dat->len);
     bytes = apr_pstrcat(
         pool, "From: ada@example.org\nContent-Type: multipart/mixed;"
-        " boundary=b\n\n--b\n\nwords\n--b\nContent-Type:"
+        " boundary=b\n\n--b\n\n", text, "\n--b\nContent-Type:"
         " application/ms-tnef; name=winmail.dat\nContent-Transfer-Encoding:"
         " base64\n\n", encoded, "\n--b--\n", NULL);
-    crm_mail_read(&mail, bytes, strlen(bytes), &options, pool);
-    ck_assert_str_eq(mail.text, "words");
-    ck_assert_int_eq(mail.attachments->nelts, 4);
-    one = &APR_ARRAY_IDX(mail.attachments, 1, crm_mail_attachment_t);
+    crm_mail_read(mail, bytes, strlen(bytes), &options, pool);
+    return mail;
+}
+
+START_TEST(a_mail_has_the_files_in_winmail_dat)
+{
+    const crm_mail_attachment_t *one;
+    const crm_mail_t *mail;
+    crm_buf_t dat;
+
+    crm_buf_init(&dat, 256, crm_check_pool());
+    write_three(&dat);
+    mail = read_mail("words", &dat);
+    ck_assert_str_eq(mail->text, "words");
+    ck_assert_int_eq(mail->attachments->nelts, 4);
+    one = &APR_ARRAY_IDX(mail->attachments, 1, crm_mail_attachment_t);
     ck_assert_str_eq(one->type, "application/octet-stream");
     ck_assert_mem_eq(one->body, "abc", 3);
-    one = &APR_ARRAY_IDX(mail.attachments, 2, crm_mail_attachment_t);
+    one = &APR_ARRAY_IDX(mail->attachments, 2, crm_mail_attachment_t);
     ck_assert_str_eq(one->name, "\xe2\x98\x8a .png");
     ck_assert_str_eq(one->type, "image/png");
     ck_assert_str_eq(one->content_id, "id");
     ck_assert_uint_eq(one->size, 4);
     ck_assert_ptr_null(one->body);      /* too large */
+}
+END_TEST
+
+START_TEST(a_mail_without_a_text_has_that_of_winmail_dat)
+{
+    apr_pool_t *pool = crm_check_pool();
+    crm_buf_t dat, all;
+
+    crm_buf_init(&dat, 256, pool);
+    crm_buf_init(&all, 256, pool);
+    put(&dat, 0x223e9f78, 4);
+    put(&dat, 1, 2);
+    put_attribute(&dat, MESSAGE, 0x0002800c, "plain\r\nwords", 13);
+    ck_assert_str_eq(read_mail(" ", &dat)->text, "plain\nwords");
+    ck_assert_str_eq(read_mail("others", &dat)->text, "others");
+    put(&all, 1, 4);
+    put_property(&all, 0x0102, 0x1013, "<meta charset=iso-8859-1><p>gr\xfc\xdf"
+                 "e", 33);
+    put_attribute(&dat, MESSAGE, 0x00069003, all.data, all.len);
+    ck_assert_str_eq(read_mail(" ", &dat)->text, "gr\xc3\xbc\xc3\x9f" "e");
+    ck_assert_int_eq(read_mail(" ", &dat)->attachments->nelts, 1);
 }
 END_TEST
 
@@ -222,6 +256,7 @@ int main(void)
                         2);
     tcase_add_test(files, broken_ones_are_read_as_far_as_they_go);
     tcase_add_test(files, a_mail_has_the_files_in_winmail_dat);
+    tcase_add_test(files, a_mail_without_a_text_has_that_of_winmail_dat);
     suite_add_tcase(suite, files);
     return crm_check_main(suite);
 }
