@@ -328,6 +328,25 @@ subtest "19.1 what is reported of an answer while the relay has not said yet" =>
     }
 };
 
+subtest "19.1 an answer's files have their order; its conversation goes on" => sub {
+    my $s = space();
+    my $talk = talk($s, email => "v\@x.example", updated_at => "2100-01-03Z",
+        last_message_at => "2100-01-01Z", last_active_at => "2100-01-02Z");
+    my $answer = uuid();
+    sql($db, "SELECT FROM crmapi.message_answer('$s->{id}', '$talk', '$answer',
+        'human', 'x', NULL, NULL, '{}', " . quoted([map { { id => uuid(),
+            filename => $_, content_type => "text/plain", size => 1,
+            data => "eA==" } } qw(c a b)]) . ")");
+    is(sql($db, "SELECT string_agg(filename || number, ' ' ORDER BY number)
+        FROM crmapi.attachment WHERE message_id = '$answer'"), "c1 a2 b3",
+        "the files");
+    is(value("conversation", $talk, "concat_ws(' ', last_message,
+        last_message_at = '2100-01-01Z', last_active_at = '2100-01-02Z')"),
+        "x t t", "no time goes back");
+    is(value("conversation", $talk, "updated_at > '2100-01-03Z'"), "t",
+        "6.6 updated_at moves forward");
+};
+
 subtest "17.5 of whom a refusal of an answer speaks" => sub {
     my $s = space();
     for ([4, "no\@x.example", {}, "no\@x.example why"], [3, "+49301", {},
@@ -354,9 +373,16 @@ subtest "19 what a mail to a chat's visitor tells: what was said and not seen" =
     my $mailed = sub {
         my ($members, @messages) = @_;
         my $talk = talk($s, %chat, %$members);
-        my @ids = map { message($s, $talk, role => "human", status => "sent",
-            created_at => sprintf("2026-12-04T%02d:00Z", 10 + $hour++ % 12), %$_) }
-            @messages;
+        my @ids;
+        for my $one (@messages) {
+            my %members = %$one;
+            my $files = delete $members{files};
+            push @ids, message($s, $talk, role => "human", status => "sent",
+                created_at => sprintf("2026-12-04T%02d:00Z", 10 + $hour++ % 12),
+                %members);
+            make("attachment", %{$s->{in}}, message_id => $ids[-1], %$_)
+                for @{$files || []};
+        }
         sql($db, row("chat_unseen", %{$s->{in}}, conversation_id => $talk,
             since => "2026-12-04T00:00Z"));
         my $job = leased($s, "answer.chat", conversation_id => $talk);
@@ -406,6 +432,22 @@ subtest "19 what a mail to a chat's visitor tells: what was said and not seen" =
         is(($mailed->({}, map { { content => "x", content_type => $_ } } @types))
             [1][2], $is, "its type: of " . join ", ", map { $_ // "none" } @types);
     }
+    my @many = map { { content => $_, created_at => sprintf(
+        "2026-12-04T%02d:%02dZ", 10 + $_ / 60, $_ % 60) } } 1 .. 101;
+    ($says, undef, $ids) = $mailed->({}, @many);
+    is($says, "v\@x.example: " . join("|", 1 .. 100), "of many the first 100");
+    my $talk = value("message", $ids->[0], "conversation_id");
+    my $job = leased($s, "answer.chat", conversation_id => $talk);
+    sql($db, "SELECT crmapi.chat_mail($job, '$talk')");
+    is(sql($db, "SELECT content FROM crmapi.message WHERE conversation_id = '$talk'
+        AND role = 'system' ORDER BY created_at DESC, id DESC LIMIT 1"), "101",
+        "the next mail tells the rest");
+    my $n = 0;
+    my @files = map { { number => ++$n, size => $_, filename => "f$n",
+        stored => $n > 1 ? true : false } } 99, 10485759, 1, 1;
+    (undef, $mail) = $mailed->({}, { content => "x", files => \@files });
+    is(join(" ", map { $_->{filename} } @{JSON::PP->new->decode($mail->[3])
+        ->{attachments}}), "f2 f3", "files that are kept, of 10 MiB at most");
 };
 
 subtest "10.1 a contact that is found gets what it lacks, and nothing else" => sub {
