@@ -12,6 +12,7 @@
 #include "crm_bare.h"
 #include "crm_buf.h"
 #include "crm_disposition.h"
+#include "mail_address.h"
 #include "mail_calendar.h"
 #include "mail_charset.h"
 #include "mail_display.h"
@@ -49,6 +50,7 @@ typedef struct walk_t {
     int other_calendar;         /* it is a calendar */
     apr_size_t html;            /* bytes of HTML that were read */
     int enclosed;               /* number of signed messages that were read */
+    int certified;              /* it encloses what somebody wrote: RFC 6109 */
     apr_pool_t *pool;
 } walk_t;
 
@@ -383,6 +385,25 @@ static void read_signed(walk_t *walk, GMimePart *part)
     }
 }
 
+/* Read the LEN BYTES of the mail NAME that a provider of certified mail encloses in its
+ * own (RFC 6109, 3.1.3): it is what the sender wrote, and what that answers. */
+static void read_certified(walk_t *walk, const char *name, const char *bytes,
+                           apr_size_t len)
+{
+    apr_array_header_t *references = walk->mail->references;
+    GMimeMessage *inner;
+
+    if (!walk->certified || !name || strcasecmp(name, "postacert.eml")) {
+        return;
+    }
+    walk->certified = 0;        /* one is enough */
+    inner = crm_mail_parse(&walk->mail->cut, bytes, len, walk->pool);
+    crm_mail_ids(references, inner, "References", walk->pool);
+    crm_mail_ids(references, inner, "In-Reply-To", walk->pool);
+    walk_part(walk, g_mime_message_get_mime_part(inner), 1);
+    g_object_unref(inner);
+}
+
 /* Attach an enclosed mail, unchanged. */
 static void attach_message(walk_t *walk, GMimeMessagePart *part)
 {
@@ -400,6 +421,7 @@ static void attach_message(walk_t *walk, GMimeMessagePart *part)
     add_attachment(walk, GMIME_OBJECT(part), name ? name : subject
                    ? apr_pstrcat(walk->pool, subject, ".eml", NULL) : NULL,
                    apr_pstrmemdup(walk->pool, bytes, len), len);
+    read_certified(walk, name, bytes, len);
 }
 
 /* ---- parts --------------------------------------------------------------- */
@@ -588,8 +610,9 @@ void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
         .mail = mail, .options = options, .hint = crm_mail_hint(mime),
         .pool = pool
     };
-    const char *text;
+    const char *text = crm_mail_header(mime, "X-Trasporto", 100, pool);
 
+    walk.certified = text && !strcasecmp(text, "posta-certificata");
     crm_buf_init(&walk.text, 4096, pool);
     crm_buf_init(&walk.display, 4096, pool);
     walk_part(&walk, g_mime_message_get_mime_part(mime), 1);

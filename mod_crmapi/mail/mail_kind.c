@@ -42,13 +42,13 @@ static int begins(const char *text, const char *word)
            && (!text[len] || strchr(" ;,\t(@", text[len]));
 }
 
-/* Return the kind of the report (RFC 6522) MIME, which is not a bounce; NULL if
- * it is not a report. */
-static const char *report(GMimeMessage *mime)
+/* Return the kind of the report (RFC 6522, RFC 6109) MIME, which is not a bounce; NULL
+ * if it is not a report. */
+static const char *report(GMimeMessage *mime, apr_pool_t *pool)
 {
     const char *type = crm_mail_report_type(mime);
 
-    return !type ? NULL
+    return header(mime, "X-Ricevuta", pool) ? "receipt" : !type ? NULL
            : !strcasecmp(type, "disposition-notification") ? "receipt"
            : "report";
 }
@@ -251,8 +251,8 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
     if (crm_mail_bounced(mail, mime, server, pool)) {
         return "bounce";
     }
-    if (report(mime)) {
-        return report(mime);
+    if (report(mime, pool)) {
+        return report(mime, pool);
     }
     if (server && says_undelivered(mail->subject)) {
         crm_mail_given_up(mail, mail->text, pool);

@@ -572,6 +572,9 @@ static const struct {
     {"X-Auto-Response-Suppress: DR, OOF, AutoReply\n"
      "X-MS-Exchange-Inbox-Rules-Loop: a@b", NULL},
     {"X-MS-Exchange-Inbox-Rules-Loop: a@b", NULL},
+    /* Italy's certified mail (RFC 6109) */
+    {"X-Ricevuta: avvenuta-consegna\nSubject: CONSEGNA: Offer", "receipt"},
+    {"X-Trasporto: posta-certificata\nSubject: POSTA CERTIFICATA: x", NULL},
     {"X-Precedence: bulk", "bulk"}, {"X-Precedence: list", "list"},
     /* what people write */
     {"Subject: Urlaub in Rom\nIn-Reply-To: <a@b>", NULL},

@@ -364,6 +364,44 @@ START_TEST(an_invitation_alone_is_a_text)
 }
 END_TEST
 
+/* ---- Italy's certified mail ---------------------------------------------- */
+
+/* A mail with HEADER that encloses one in FILE. */
+#define CERTIFIED(header, file) HEAD header \
+    "Content-Type: multipart/signed; boundary=a\n\n--a\n" \
+    "Content-Type: multipart/mixed; boundary=b\n\n--b\n\nthe provider\n--b\n" \
+    "Content-Type: message/rfc822; name=\"" file "\"\n\n" \
+    "From: Ada <ada@pec.example>\nIn-Reply-To: <offer@crm.example>\n" \
+    "Content-Type: multipart/mixed; boundary=c\n\n--c\n\nher words\n--c\n" \
+    "Content-Type: application/pdf; name=a.pdf\n\nx\n--c--\n\n--b--\n\n--a\n" \
+    "Content-Type: application/pkcs7-signature\n\nx\n--a--\n"
+
+static const struct {
+    const char *mail, *text;
+    int references, attachments;
+} certified[] = {
+    {CERTIFIED("X-Trasporto: posta-certificata\n", "postacert.eml"),
+     "the provider\nher words", 1, 3},
+    {CERTIFIED("", "postacert.eml"), "the provider", 0, 2},
+    {CERTIFIED("X-Trasporto: errore\n", "postacert.eml"), "the provider", 0,
+     2},
+    {CERTIFIED("X-Trasporto: posta-certificata\n", "another.eml"),
+     "the provider", 0, 2},
+};
+
+START_TEST(what_a_provider_certifies_is_read)
+{
+    static const crm_mail_options_t options;
+    const char *bytes = certified[_i].mail;
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, bytes, strlen(bytes), &options, crm_check_pool());
+    same(bytes, mail.text, certified[_i].text);
+    ck_assert_int_eq(mail.references->nelts, certified[_i].references);
+    ck_assert_int_eq(mail.attachments->nelts, certified[_i].attachments);
+}
+END_TEST
+
 /* ---- no line between a header and a text --------------------------------- */
 
 static const struct {
@@ -720,6 +758,8 @@ int main(void)
                         COUNT(invitations));
     tcase_add_loop_test(texts, a_file_that_is_shown_is_a_file, 0,
                         COUNT(named));
+    tcase_add_loop_test(texts, what_a_provider_certifies_is_read, 0,
+                        COUNT(certified));
     tcase_add_test(texts, all_html_of_an_alternative_is_shown);
     tcase_add_loop_test(texts, a_text_begins_where_the_header_has_ended, 0,
                         COUNT(joined));
