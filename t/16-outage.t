@@ -11,6 +11,7 @@ BEGIN { delete $ENV{CRM_TEST_PG} }
 use CrmTest;
 use CrmTest::Child;
 use CrmTest::Session;
+use IO::Socket::INET ();
 
 my $port = CrmTest::Httpd::free_port();
 my $pg = CrmTest::Postgres->get(port => $port,
@@ -176,6 +177,20 @@ subtest "a login that has not the rights of the API" => sub {
     like($told[0], qr/role create api.*\buser=$CrmTest::Postgres::WORKER\b/,
         "who has not, and what to do");
     is(usable($httpd), 0, "15.1 the gauge says so");
+    $httpd->stop;
+};
+
+subtest "a server that takes connections, but says nothing" => sub {
+    my $silent = IO::Socket::INET->new(Listen => 20, LocalAddr => "127.0.0.1");
+    my $httpd = httpd(database => $database, conf => $CONF, dbd => "DBDMin 0\n",
+        expect_log => [$AWAY => 1], conninfo => "host=127.0.0.1 port="
+            . $silent->sockport . " dbname=$database user=$ROLE"
+            . " connect_timeout=2");
+    is($httpd->client(key => $key, timeout => 60)->get("/api/v1/agents")->status,
+        503, "the API answers");
+    my @told = told($httpd);
+    is(scalar @told, 1, "it is said once") or diag(join "\n", @told);
+    is_outage($told[0], qr/failed: no answer in time /, "the line");
     $httpd->stop;
 };
 

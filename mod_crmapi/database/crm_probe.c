@@ -68,20 +68,27 @@ static int answers_until(PGconn *pg, apr_time_t end)
     return good;
 }
 
-/* Return why PG (NULL: no memory) does not answer, in POOL. A message that is
- * not about the server may quote a part of the password. */
+/* Return whether PG was given up while it waited for the server. */
+static int is_late(PGconn *pg)
+{
+    return PQstatus(pg) == CONNECTION_OK ? !*PQerrorMessage(pg)
+           : PQstatus(pg) != CONNECTION_BAD;
+}
+
+/* Return why PG (NULL: no memory) does not answer, in POOL. While PG waits, its
+ * message says which server it talks to, and "failed: ". A message that is not about
+ * the server may quote a part of the password. */
 static const char *cause_of(PGconn *pg, apr_pool_t *pool)
 {
-    const char *text = pg ? PQerrorMessage(pg) : "no memory";
-    const char *end = strstr(text, LOCATION);
+    const char *text = pg ? PQerrorMessage(pg) : "no memory", *end;
 
-    if (!*text) {
-        return "no answer in time";
+    if (pg && is_late(pg)) {
+        text = apr_pstrcat(pool, text, "no answer in time", NULL);
     }
     if (strncmp(text, "connection to server", 20)) {
         text = crm_hosts_unquoted(text, pool);
-        end = strstr(text, LOCATION);
     }
+    end = strstr(text, LOCATION);
     return crm_text_one_line(text, end ? (apr_size_t)(end - text)
                                        : strlen(text), 0, pool);
 }
