@@ -257,6 +257,28 @@ subtest "13.3 what is 422" => sub {
         "that of all parents", ["cursor"]);
 };
 
+subtest "13.3 a filter that says its default is no other one" => sub {
+    for my $case ([contacts => "tags_match=any", "tags_match=all"],
+        [companies => "tags_match=any", "tags_match=all"],
+        [conversations => "include_deleted=false", "include_deleted=1"],
+        ["pipeline-cards" => "include_archived=0", "include_archived=true"],
+        [submissions => "include_internal=FALSE", "include_internal=true"],
+        [messages => "include=metadata", "role=user"]) {
+        my ($list, $same, $other) = @$case;
+        my $next = sub {
+            my ($query) = @_;
+            return $c->get("/api/v1/$list?page_size=1&cursor=*&$query")
+                ->json->{pagination}{next_cursor} // "none";
+        };
+        my ($without, $with) = ($next->(""), $next->($same));
+        is($with, $without, "$list?$same: the same place");
+        status_is($c->get("/api/v1/$list?$same&cursor=$without"), 200,
+            "$list?$same: goes on");
+        error_is($c->get("/api/v1/$list?$other&cursor=$with"), 422,
+            "validation_error", "$list?$other: another list", ["cursor"]);
+    }
+};
+
 subtest "13.3 a cursor is of its parent" => sub {
     for my $path (grep { /\{id\}/ } @lists) {
         my ($parents, $below) = $path =~ m{^(.*)/\{id\}/(.*)};

@@ -124,7 +124,7 @@ static const crm_filter_t list_filters[] = {
      .by = CRM_BY_BOOLEAN,
      .sql = "",
      .sql_false = "t.deleted IS NOT TRUE",
-     .absent_is_false = 1},
+     .absent = "f"},
     CRM_FILTER_CREATED("t.created_at"),
     {.field = {.name = "last_message_after", .type = &crm_type_time,
                .doc = "inclusive"},

@@ -14,7 +14,8 @@
      .by = CRM_BY_TAGS}, \
     {.field = {.name = "tags_match", .type = &crm_type_enum, \
                .values = crm_tags_matches, \
-               .doc = "any (default) or all of the tags"}}
+               .doc = "any (default) or all of the tags"}, \
+     .absent = "any"}
 
 /* The filter by the agent of a row. COUNTED: see crm_filter_t. */
 #define CRM_FILTER_AGENT(counted_) \

@@ -42,7 +42,10 @@ struct crm_filter_t {
     const char *digits_table;
     const char *column;         /* without an alias */
     const char *keys;
-    int absent_is_false;        /* a boolean defaults to false */
+    const char *absent;         /* the bind that says what its absence says, or
+                                   NULL: with it the query is the same */
+    int only_shows;             /* it says what is shown of rows, not which
+                                   rows the list has */
     int counted;                /* crmapi.counter has totals by this filter */
     int by_key;                 /* it names few rows by the primary key: they
                                    are read first, and other filters apply to

@@ -54,7 +54,7 @@ static const crm_filter_t list_filters[] = {
      .by = CRM_BY_BOOLEAN,
      .sql = "",
      .sql_false = "t.archived_at IS NULL",
-     .absent_is_false = 1},
+     .absent = "f"},
     CRM_FILTER_UPDATED,
     {.field = {.name = NULL}}
 };

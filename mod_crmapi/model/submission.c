@@ -25,7 +25,7 @@ static const crm_field_t fields[] = {
      .by = CRM_BY_BOOLEAN, \
      .sql = "", \
      .sql_false = "NOT t.is_internal", \
-     .absent_is_false = 1}
+     .absent = "f"}
 
 static const crm_filter_t list_filters[] = {
     INTERNAL,

@@ -144,8 +144,8 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int times,
         else if (param->given && functions->add) {
             functions->add(sql, filter, param->bind, call);
         }
-        else if (filter->absent_is_false) {
-            functions->add(sql, filter, "f", call);
+        else if (filter->absent && functions->add) {
+            functions->add(sql, filter, filter->absent, call);
         }
     }
 }

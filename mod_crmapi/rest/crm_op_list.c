@@ -32,8 +32,7 @@ static int is_counted(const char **parent_p, const crm_call_t *call)
         return 0;
     }
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
-        if (!param->given
-            || (param->filter->absent_is_false && *param->bind == 'f')) {
+        if (!param->given) {
             continue;
         }
         if (!param->filter->counted || !param->bind) {

@@ -193,7 +193,8 @@ static const char *set_filter(crm_param_t *param, const char *text,
                ? NULL : "must not be empty";
     }
     rule = field->type->parse_query(&param->bind, field, text, pool);
-    param->given = !rule;
+    param->given = !rule && !(param->filter->absent && param->bind
+                              && !strcmp(param->bind, param->filter->absent));
     return rule;
 }
 
@@ -473,6 +474,9 @@ static apr_uint64_t hash_list(const crm_call_t *call)
     for (const crm_param_t *param = rest->params; param->filter; param++) {
         const char *bind = param->given ? param->bind : NULL;
 
+        if (param->filter->only_shows) {
+            continue;
+        }
         /* absent, null and empty are different */
         hash = crm_hash(hash + (apr_uint64_t)param->given, bind ? bind : "",
                         bind ? strlen(bind) + 1 : 0);

@@ -10,7 +10,8 @@
 /* The value of a filter's query parameter. */
 typedef struct crm_param_t {
     const crm_filter_t *filter;
-    int given;
+    int given;                  /* the query has it, and not with what its
+                                   absence says */
     const char *bind;
     const char *member;         /* see crm_filter_t.members; or NULL */
 } crm_param_t;
