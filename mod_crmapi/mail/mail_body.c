@@ -42,6 +42,8 @@ typedef struct walk_t {
     crm_buf_t text;
     crm_buf_t display;          /* crm_mail_t.display */
     int shows_html;             /* there is HTML in it */
+    GMimePart *shown;           /* the last part that was added to both */
+    apr_size_t shown_at;        /* where it begins in DISPLAY */
     const char *other;          /* bytes of the first attached text, used if
                                    there is no other text */
     apr_size_t other_len;
@@ -201,6 +203,61 @@ static void add_text(walk_t *walk, GMimePart *part)
         crm_buf_putc(&walk->text, '\n');
     }
     crm_buf_puts(&walk->text, text);
+}
+
+/* Return the words of PART, without the URLs of links. */
+static const char *words_of(walk_t *walk, GMimePart *part)
+{
+    char *made = apr_pstrdup(walk->pool, text_of(walk, part)), *out = made;
+    const char *end;
+
+    for (const char *c = made; *c;) {
+        int link = *c == '<' && (!strncasecmp(c + 1, "http", 4)
+                                 || !strncasecmp(c + 1, "mailto:", 7));
+
+        end = link ? c + 1 + strcspn(c + 1, "<> \n") : c;
+        if (*end == '>') {
+            c = end + 1;
+        }
+        else {
+            *out++ = *c++;
+        }
+    }
+    *out = '\0';
+    return crm_text_bare(made, walk->pool);
+}
+
+/* Return whether PART has the words of the part that was shown last, one of them as
+ * HTML: some programs put both forms of a text into multipart/mixed. */
+static int repeats(walk_t *walk, GMimePart *part)
+{
+    GMimePart *shown = walk->shown;
+    const char *words;
+
+    if (!shown || is_type(GMIME_OBJECT(part), "text", "html")
+                  == is_type(GMIME_OBJECT(shown), "text", "html")) {
+        return 0;
+    }
+    words = words_of(walk, part);
+    return *words && !strcmp(words, words_of(walk, shown));
+}
+
+/* Add PART to the mail's text and to what a mail with HTML shows: once, if it comes in
+ * two forms. */
+static void show(walk_t *walk, GMimePart *part)
+{
+    if (!repeats(walk, part)) {
+        walk->shown = part;
+        walk->shown_at = walk->display.len;
+        add_text(walk, part);
+        add_display(walk, part);
+        return;
+    }
+    if (is_type(GMIME_OBJECT(part), "text", "html")) {
+        walk->display.len = walk->shown_at;
+        add_display(walk, part);
+    }
+    walk->shown = NULL;
 }
 
 /* ---- attachments --------------------------------------------------------- */
@@ -549,8 +606,7 @@ static void walk_part(walk_t *walk, GMimeObject *object, int text)
         attach_part(walk, GMIME_PART(object), !text);
     }
     else if (text) {
-        add_text(walk, GMIME_PART(object));
-        add_display(walk, GMIME_PART(object));
+        show(walk, GMIME_PART(object));
         if (g_mime_object_get_content_disposition_parameter(object,
                                                             "filename")) {
             attach_part(walk, GMIME_PART(object), 0);   /* shown inline */

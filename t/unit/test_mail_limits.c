@@ -472,6 +472,10 @@ static const struct {
     {"an invitation", "Content-Type: text/calendar\n\nBEGIN:VCALENDAR\n"
      "BEGIN:VEVENT\n", "", 0, "BEGIN:X;Y=\"\nATTENDEE;PARTSTAT=z:b\n x\n",
      25000000},
+    {"texts in two forms", MIXED, "", 0, "--b\n\n<http<http<http<http\n--b\n"
+     "Content-Type: text/html\n\n&lt;http&lt;http&lt;http&lt;http\n", 25000000},
+    {"a text in two forms", MIXED "--b\nContent-Type: text/html\n\n<p>x\n--b\n\n",
+     "", 0, "<http", 25000000},
     {"several types", "", TYPES, 20,
      "\n------------------------------------------------------------",
      25000000},

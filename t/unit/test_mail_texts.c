@@ -364,6 +364,45 @@ START_TEST(an_invitation_alone_is_a_text)
 }
 END_TEST
 
+/* ---- a text that comes twice ---------------------------------------------- */
+
+#define PLAIN(text) "--b\nContent-Type: text/plain\n\n" text "\n"
+#define RICH(html) "--b\nContent-Type: text/html\n\n" html "\n"
+#define PICTURE "--b\nContent-Type: image/png; name=a.png\n\nx\n"
+
+/* Parts, the text, and what the HTML that is shown lacks. */
+static const struct {
+    const char *parts, *text, *lacks;
+} twice[] = {
+    {PLAIN("Hi Bob,\n\n- see http://a.example/x") RICH("<p>Hi Bob,<ul><li>see"
+     " <a href=http://a.example/x>http://a.example/x</a></ul>"),
+     "Hi Bob,\n\n- see http://a.example/x", "pre-wrap"},
+    {PLAIN("Your mail") PICTURE RICH("<a href=http://a.example/x>Your mail</a>"),
+     "Your mail", "pre-wrap"},
+    {RICH("<p>one <b>two</b>") PLAIN("One\n two"), "one two", "pre-wrap"},
+    {PLAIN("one") RICH("<p>two"), "one\ntwo", NULL},
+    {PLAIN("one") RICH("<p>one and two"), "one\none and two", NULL},
+    {PLAIN("one") PLAIN("one"), "one\none", NULL},
+    {PLAIN("one") RICH("<p>one") PLAIN("footer"), "one\nfooter", NULL},
+    {PLAIN("one") PLAIN("two") RICH("<p>one"), "one\ntwo\none", NULL},
+    {PLAIN("---") RICH("<p>***"), "---\n***", NULL},
+};
+
+START_TEST(a_text_that_comes_in_two_forms_is_shown_once)
+{
+    static const crm_mail_options_t keeps = {.keep_original = 1};
+    apr_pool_t *pool = crm_check_pool();
+    const char *bytes = apr_pstrcat(
+        pool, HEAD "Content-Type: multipart/mixed; boundary=b\n\n",
+        twice[_i].parts, "--b--\n", NULL);
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, bytes, strlen(bytes), &keeps, pool);
+    same(bytes, mail.text, twice[_i].text);
+    ck_assert(!twice[_i].lacks || !strstr(mail.display, twice[_i].lacks));
+}
+END_TEST
+
 /* ---- Italy's certified mail ---------------------------------------------- */
 
 /* A mail with HEADER that encloses one in FILE. */
@@ -760,6 +799,9 @@ int main(void)
                         COUNT(named));
     tcase_add_loop_test(texts, what_a_provider_certifies_is_read, 0,
                         COUNT(certified));
+    tcase_add_loop_test(texts,
+                        a_text_that_comes_in_two_forms_is_shown_once, 0,
+                        COUNT(twice));
     tcase_add_test(texts, all_html_of_an_alternative_is_shown);
     tcase_add_loop_test(texts, a_text_begins_where_the_header_has_ended, 0,
                         COUNT(joined));
