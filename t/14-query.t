@@ -865,6 +865,25 @@ subtest "messages: role, times, order" => sub {
 
 # --- cards, activities, forms, pipelines --------------------------------------
 
+subtest "20.7 a list of names is as the document says it" => sub {
+    my $w = workspace($httpd, twin => 0);
+    my $c = $w->client;
+    my $paths = $c->get("/api/v1/openapi.json")->json->{paths};
+    for my $case ([messages => include => qw(metadata html)],
+        [events => type => qw(contact.created contact.updated)]) {
+        my ($list, $name, $one, $two) = @$case;
+        my ($of) = grep { ($_->{name} // "") eq $name }
+            @{$paths->{"/api/v1/$list"}{get}{parameters}};
+        $w->ctl("workspace", "set", $w->id, "--events", "on");
+        for my $value ($one, "$one,$two", "$one, $two", " $two ,, $one ,",
+            "$one $two", "${one}x", "$one,no") {
+            my $r = $c->get("/api/v1/$list", query => { $name => $value });
+            is($r->status, $value =~ /$of->{schema}{pattern}/ ? 200 : 422,
+                "$list: '$value'");
+        }
+    }
+};
+
 subtest "cards: every filter, their order (7.10)" => sub {
     my $p = uuid();
     my ($p2, $s2) = $w->import_objects([

@@ -66,6 +66,8 @@ subtest "21.3 tools/list" => sub {
             for @{$tool->{inputSchema}{required} || []};
         ok(!grep({ ref $_->{type} && !@{$_->{type}} } schemas(
             $tool->{inputSchema})), "$name: types");
+        like($has{include}{description}, qr/metadata,html,remote_html/,
+            "$name: what include takes") if $has{include};
         # what programs that call a model of Anthropic, OpenAI or Google refuse,
         # with all other tools
         like($name, qr/^[a-z][a-z_]{0,63}$/, "$name: a name for each model");

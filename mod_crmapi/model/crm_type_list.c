@@ -306,15 +306,16 @@ static void names_schema(crm_buf_t *buf, const crm_field_t *field,
                          crm_side_t side)
 {
     (void)side;
-    crm_buf_puts(buf, "\"type\":\"string\",\"pattern\":\"^(?:");
+    crm_buf_puts(buf, "\"type\":\"string\",\"pattern\":\"^"
+                 CRM_PARTS_AROUND "(?:");
     for (int again = 0; again < 2; again++) {
-        crm_buf_puts(buf, again ? ")(?:,(?:" : "");
+        crm_buf_puts(buf, again ? ")(?:" CRM_PARTS_BETWEEN "(?:" : "");
         for (const char *const *value = field->values; *value; value++) {
             crm_buf_puts(buf, value == field->values ? "" : "|");
             crm_buf_puts(buf, *value);
         }
     }
-    crm_buf_puts(buf, "))*$\"");
+    crm_buf_puts(buf, "))*" CRM_PARTS_AROUND "$\"");
 }
 
 const crm_type_t crm_type_names = {

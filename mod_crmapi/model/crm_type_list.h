@@ -31,4 +31,9 @@ apr_array_header_t *crm_type_array_strings(const char *array,
  * (contract 7.4). */
 apr_array_header_t *crm_type_parts(const char *text, apr_pool_t *pool);
 
+/* What crm_type_parts() leaves out around the parts and between two of them, as
+ * regular expressions in JSON. */
+#define CRM_PARTS_AROUND "[\\\\s,]*"
+#define CRM_PARTS_BETWEEN "\\\\s*,[\\\\s,]*"
+
 #endif /* CRM_TYPE_LIST_H */

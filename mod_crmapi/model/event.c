@@ -180,11 +180,12 @@ static void types_schema(crm_buf_t *buf, const crm_field_t *field,
 {
     (void)field;
     (void)side;
-    crm_buf_puts(buf, "\"type\":\"string\",\"pattern\":\"^");
+    crm_buf_puts(buf, "\"type\":\"string\",\"pattern\":\"^"
+                 CRM_PARTS_AROUND);
     add_type_pattern(buf);
-    crm_buf_puts(buf, "(?:,");
+    crm_buf_puts(buf, "(?:" CRM_PARTS_BETWEEN);
     add_type_pattern(buf);
-    crm_buf_puts(buf, ")*$\"");
+    crm_buf_puts(buf, ")*" CRM_PARTS_AROUND "$\"");
 }
 
 static const crm_type_t type_types = {

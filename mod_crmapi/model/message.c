@@ -57,7 +57,8 @@ static const char *const more[] = {"metadata", "html", "remote_html", NULL};
 #define INCLUDE \
     {.field = {.name = "include", .example = "metadata", \
                .type = &crm_type_names, .values = more, \
-               .doc = "what else to show, separated by commas (extension)"}, \
+               .doc = "what else to show: metadata,html,remote_html " \
+                      "(extension)"}, \
      .only_shows = 1}
 
 static const crm_filter_t include[] = {

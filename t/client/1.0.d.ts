@@ -8758,7 +8758,7 @@ export interface operations {
                  */
                 created_before?: string;
                 /**
-                 * @description what else to show, separated by commas (extension)
+                 * @description what else to show: metadata,html,remote_html (extension)
                  * @example metadata
                  */
                 include?: string;
@@ -8931,7 +8931,7 @@ export interface operations {
                  */
                 created_before?: string;
                 /**
-                 * @description what else to show, separated by commas (extension)
+                 * @description what else to show: metadata,html,remote_html (extension)
                  * @example metadata
                  */
                 include?: string;
@@ -9031,7 +9031,7 @@ export interface operations {
                  */
                 created_before?: string;
                 /**
-                 * @description what else to show, separated by commas (extension)
+                 * @description what else to show: metadata,html,remote_html (extension)
                  * @example metadata
                  */
                 include?: string;
@@ -9124,7 +9124,7 @@ export interface operations {
                  */
                 created_before?: string;
                 /**
-                 * @description what else to show, separated by commas (extension)
+                 * @description what else to show: metadata,html,remote_html (extension)
                  * @example metadata
                  */
                 include?: string;
@@ -9192,7 +9192,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description what else to show, separated by commas (extension)
+                 * @description what else to show: metadata,html,remote_html (extension)
                  * @example metadata
                  */
                 include?: string;
@@ -9268,7 +9268,7 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description what else to show, separated by commas (extension)
+                 * @description what else to show: metadata,html,remote_html (extension)
                  * @example metadata
                  */
                 include?: string;
