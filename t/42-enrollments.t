@@ -10,6 +10,7 @@ use CrmTest;
 use CrmTest::Child;
 use CrmTest::Data;
 use CrmTest::Session;
+use MIME::QuotedPrint qw(decode_qp);
 use POSIX qw(strftime);
 
 my $database = database();
@@ -140,7 +141,9 @@ subtest "pending_approval, and who is asked" => sub {
         "boss$$\@x.org", "--name", "Bo Boss");
     crmapictl_ok($database, qw(admin add --workspace), $w->id, "--email",
         "deputy$$\@x.org");
-    my $id = start($w, auto_approve => false);
+    my $id = start($w, auto_approve => false, contact => {
+        emails => ["long\@x.org"], phone_numbers => ["+49302000001"],
+        first_name => '"' . "n" x 90 });
     $worker->once;
     my $e = enrollment($w, $id);
     is($e->{status}, "pending_approval", "it waits");
@@ -154,6 +157,8 @@ subtest "pending_approval, and who is asked" => sub {
             "by a mail that says it is automatic");
         like($mails[0][1], qr/crmapictl\s+enrollment\s+approve/,
             "without public_url it says how by hand");
+        like(decode_qp($mails[0][1] =~ s/\r//gr), qr/^> 'n{79}\.\.\.$/m,
+            "80 characters of the contact's name, without quotes");
     }
     $worker->once(days(20));
     is(enrollment($w, $id)->{status}, "pending_approval", "for ever");

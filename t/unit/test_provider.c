@@ -159,6 +159,10 @@ static const struct {
     {SAYS("302", ""), FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW, "302", 0},
     {SAYS("400", "{\"code\":21211,\"message\":\"bad 'To' +491701234567\"}"),
      FINISH, CRMD_REFUSED, CRMD_REFUSED, "400, error 21211", 0},
+    {SAYS("400", "{\"code\":999999}"), FINISH, CRMD_REFUSED, CRMD_REFUSED,
+     "400, error 999999", 0},
+    {SAYS("400", "{\"code\":1000000}"), FINISH, CRMD_REFUSED, CRMD_REFUSED,
+     "400", 0},
     {SAYS("400", "{\"code\":491701234567}"), FINISH, CRMD_REFUSED,
      CRMD_REFUSED, "400", 0},
     {SAYS("400", "{\"code\":\"+491701234567\"}"), FINISH, CRMD_REFUSED,
@@ -207,6 +211,9 @@ static void check_case(int i, const crmd_relay_t *relay,
     ck_assert_msg(verdict == CRMD_SENT
                   || strstr(receipt.reason, cases[i].reason), "%s: %s",
                   relay->name, receipt.reason);
+    ck_assert_msg(!receipt.reason || !strstr(receipt.reason, ", error")
+                  || strstr(cases[i].reason, ", error"), "%s: %s", relay->name,
+                  receipt.reason);
     ck_assert(!receipt.reason || !strpbrk(receipt.reason, "\r\n\x1b\xff"));
     /* It goes to the log. */
     ck_assert_msg(!receipt.reason || !strstr(receipt.reason, "1701234567"),
@@ -319,6 +326,10 @@ static json_object *sent_object(void)
 
 START_TEST(what_the_provider_gets)
 {
+    static const char *const subjects[][2] = {
+        {"re: Hello", "re: Hello"}, {"RE:Hello", "RE:Hello"},
+        {"Report", "Re: Report"}, {"", "Re: "},
+    };
     crmd_message_t message = sms;
     json_object *object;
 
@@ -370,6 +381,13 @@ START_TEST(what_the_provider_gets)
     has(object, "text", sms.text);
     has(object, "unsubscribe", "https://x.org/u");
     json_object_put(object);
+    for (size_t i = 0; i < CRM_NELTS(subjects); i++) {
+        message.subject = subjects[i][0];
+        hand_over(&crmd_relay_http, &message, SAYS("200", ""), FINISH);
+        object = sent_object();
+        has(object, "subject", subjects[i][1]);
+        json_object_put(object);
+    }
     message.from = "eve@example.com";
     hand_over(&crmd_relay_http, &message, SAYS("200", ""), FINISH);
     object = sent_object();
@@ -395,27 +413,35 @@ START_TEST(what_twilio_gets)
                      "111&To=%2B491701234567&Body=Gr%C3%BC%C3%9F%20%26%20%22x"
                      "%22%20%2B%20y%3D1%25%0A");
     message.channel = VOICE_CHANNEL;
-    message.text = "<Dial>\x01";
+    message.text = "<Dial>\x01\t\n\x1f\x7f\xc3\xbc";
     hand_over(&crmd_relay_twilio, &message, SAYS("201", ""), FINISH);
     ck_assert(!strncmp(script.request, "POST /2010-04-01/Accounts/AC0123/"
                        "Calls.json HTTP/1.1\r\n", 53));
     ck_assert_str_eq(strstr(script.request, "\r\n\r\n"), "\r\n\r\nFrom=%2B4930"
                      "222&To=%2B491701234567&Twiml=%3CResponse%3E%3CSay%3E%26"
-                     "lt%3BDial%26gt%3B%20%3C%2FSay%3E%3C%2FResponse%3E");
+                     "lt%3BDial%26gt%3B%20%09%0A%20%20%C3%BC%3C%2FSay%3E"
+                     "%3C%2FResponse%3E");
 }
 END_TEST
 
 /* The report names message and workspace: the sender may be no agent's. */
 START_TEST(twilio_is_told_where_to_report)
 {
-    static const char callback[] = "&StatusCallback=https%3A%2F%2Fcrm.example"
-        "%2Fstatus%3Fmessage%3D0197c0de-0000-7000-8000-000000000001"
-        "%26workspace%3D0197c0de-0000-7000-8000-00000000000a";
+    static const char message[] = "message%3D0197c0de-0000-7000-8000-"
+        "000000000001%26workspace%3D0197c0de-0000-7000-8000-00000000000a";
+    static const char *const urls[][2] = {
+        {"https://crm.example/status", "https%3A%2F%2Fcrm.example%2Fstatus%3F"},
+        {"https://crm.example/s?a=1",
+         "https%3A%2F%2Fcrm.example%2Fs%3Fa%3D1%26"},
+    };
 
-    status_url = "https://crm.example/status";
-    hand_over(&crmd_relay_twilio, &sms, SAYS("201", ""), FINISH);
-    status_url = NULL;
-    ck_assert_ptr_nonnull(strstr(script.request, callback));
+    for (size_t i = 0; i < CRM_NELTS(urls); i++) {
+        status_url = urls[i][0];
+        hand_over(&crmd_relay_twilio, &sms, SAYS("201", ""), FINISH);
+        status_url = NULL;
+        ck_assert_ptr_nonnull(strstr(script.request, apr_pstrcat(
+            crm_check_pool(), "&StatusCallback=", urls[i][1], message, NULL)));
+    }
 }
 END_TEST
 

@@ -13,6 +13,16 @@
 #include "crmapid_webhook_retry.h"
 #include "crmapid_webhook_slot.h"
 
+/* How much later than now it is. */
+static apr_time_t ahead;
+
+apr_time_t __real_apr_time_now(void);
+apr_time_t __wrap_apr_time_now(void);
+apr_time_t __wrap_apr_time_now(void)
+{
+    return __real_apr_time_now() + ahead;
+}
+
 /* What contract 12.3 says, with at most a tenth more. */
 START_TEST(test_schedule)
 {
@@ -299,6 +309,43 @@ START_TEST(test_slow_is_remembered)
 }
 END_TEST
 
+/* Of four threads slow endpoints have three. Slow is also one whose first delivery
+ * is under way for seconds, but not one that is merely not used. */
+START_TEST(test_what_is_slow)
+{
+    static const char idle[] = "1d1e0000-0000-4000-8000-000000000000";
+    static const char first[] = "f1250000-0000-4000-8000-000000000000";
+    apr_interval_time_t wait;
+    char id[3][64];
+
+    ck_assert(crmd_webhook_enter(&wait, idle, 1, 4));
+    crmd_webhook_leave(idle, 1);
+    ck_assert(crmd_webhook_enter(&wait, first, 1, 4));
+    crmd_webhook_leave(first, 3 * SECOND);
+    for (int i = 0; i < 3; i++) {
+        snprintf(id[i], sizeof(id[i]), "%08d-0000-4000-8000-510000000000", i);
+        ck_assert(crmd_webhook_enter(&wait, id[i], 1, 4));
+    }
+    ck_assert_msg(crmd_webhook_enter(&wait, first, 1, 4), "no other is slow");
+    crmd_webhook_leave(first, 3 * SECOND);
+    ahead += 3 * SECOND;
+    ck_assert_msg(!crmd_webhook_enter(&wait, first, 1, 4),
+                  "three are, and it is known to be");
+    ck_assert_msg(crmd_webhook_enter(&wait, idle, 1, 4), "it is not used");
+    crmd_webhook_leave(idle, 1);
+    crmd_webhook_leave(id[0], 1);
+    ck_assert(crmd_webhook_enter(&wait, first, 1, 4));
+    crmd_webhook_leave(first, 1);
+    ck_assert(crmd_webhook_enter(&wait, first, 2, 4));
+    ck_assert_msg(!crmd_webhook_enter(&wait, first, 2, 4),
+                  "it has taken 2.25 s on average");
+    crmd_webhook_leave(first, 1);
+    for (int i = 1; i < 3; i++) {
+        crmd_webhook_leave(id[i], 1);
+    }
+}
+END_TEST
+
 /* How many threads are between enter and leave. */
 static int inside;
 static int most;
@@ -360,6 +407,7 @@ int main(void)
     tcase_add_test(tcase, test_waiting_briefly);
     tcase_add_test(tcase, test_slow_ones);
     tcase_add_test(tcase, test_slow_is_remembered);
+    tcase_add_test(tcase, test_what_is_slow);
     tcase_add_test(tcase, test_places_of_threads);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);
