@@ -318,6 +318,17 @@ START_TEST(full_table_that_evicts_has_room_for_everybody)
     }
     ck_assert_uint_eq(stats().slots, 4);
     ck_assert_uint_eq(stats().full, 0);
+    /* also if all are used within a moment */
+    free(block);
+    make_block(4, READS, WRITES);
+    for (int i = 1; i <= 4; i++) {
+        ck_assert_int_eq(add(i), CRM_LIMIT_ADDED);
+        now++;
+    }
+    ck_assert_int_eq(find(1), 1);
+    ck_assert_int_eq(add(5), CRM_LIMIT_ADDED);
+    ck_assert_int_eq(is_there(1), 1);
+    ck_assert_int_eq(is_there(2), 0);
     config.evict = 0;
 }
 END_TEST
@@ -629,6 +640,30 @@ START_TEST(contract_14_5_a_key_keeps_its_networks)
 }
 END_TEST
 
+/* If there is no room for all of a key's networks, it gets none, and what they took
+ * is free again. */
+START_TEST(contract_14_5_networks_without_room_take_none)
+{
+    crm_network_t networks[CRM_NETWORKS_MAX];
+    crm_network_t out[CRM_NETWORKS_MAX];
+    crm_limit_key_t key;
+    int n = 0;
+
+    free(block);
+    make_block(4, 16, 16);
+    memset(networks, 1, sizeof(networks));
+    do {
+        ck_assert(crm_ring_has_free(block));
+        key = key_of(++n, 0);
+        key.networks = CRM_NETWORKS_MAX;
+    } while (crm_limit_add(block, &key, networks) == CRM_LIMIT_ADDED);
+    ck_assert_int_le(n, 4);     /* there are slots for so many */
+    ck_assert_int_eq(crm_limit_networks(out, block, key.hash, 0), -1);
+    ck_assert_pstr_eq(crm_limit_validate(block), NULL);
+    ck_assert(crm_ring_has_free(block));
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("limit_key");
@@ -657,5 +692,6 @@ int main(void)
     tcase_add_test(tcase, validate_sees_damage);
     tcase_add_test(tcase, memory_that_is_touched);
     tcase_add_test(tcase, contract_14_5_a_key_keeps_its_networks);
+    tcase_add_test(tcase, contract_14_5_networks_without_room_take_none);
     return run_limit_tests(tcase);
 }
