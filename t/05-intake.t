@@ -95,6 +95,57 @@ subtest "what opens a conversation again" => sub {
     }
 };
 
+subtest "what a conversation has stays, whatever an event says" => sub {
+    my $s = space();
+    my %has = (thread => "T", visitor_id => "V", subject => "S",
+        contact_id => make("contact", %{$s->{owned}}));
+    my $other = make("contact", %{$s->{owned}}, emails => [{
+        email => "o\@x.example", is_primary => true }]);
+    my %says = (thread => "T2", visitor_id => "V2", subject => "S2",
+        email => "o\@x.example", verified => true, content => "new",
+        occurred_at => "2026-01-04T10:00Z");
+    for my $full (0, 1) {
+        my $talk = talk($s, type => 4, active => true, last_message => "old",
+            last_message_at => "2026-01-04T10:00Z",
+            last_active_at => "2026-01-04T12:00Z", $full ? %has : ());
+        taken($s, conversation_id => $talk, %says);
+        is(value("conversation", $talk, "concat_ws(' ', thread, visitor_id,
+            subject, contact_id)"), $full ? "T V S $has{contact_id}"
+            : "T2 V2 S2 $other", $full ? "it has all" : "it had nothing");
+        is(value("conversation", $talk, "concat_ws(' ', last_message,
+            last_message_at = '2026-01-04T10:00Z',
+            last_active_at = '2026-01-04T12:00Z')"), "new t t",
+            "of two messages of one time the later one is the last");
+        taken($s, conversation_id => $talk, score => 0.5);
+        is(value("conversation", $talk, "active"), "t", "it stays open");
+    }
+};
+
+subtest "10.1 what is automatic makes no contact" => sub {
+    my $s = space();
+    my %mail = (channel => 4, bot_id => $s->{bot}, email => "new\@x.example",
+        content => "x", verified => true);
+    is(taken($s, %mail, automatic => true)->{contact}, undef, "no contact");
+    ok(taken($s, %mail)->{contact}, "a person makes one");
+};
+
+subtest "the use of a token is recorded at most once a minute" => sub {
+    my $s = space();
+    my $key = make("intake_key", %{$s->{in}}, name => "K", display => "k",
+        key_hash => \"sha256('k')");
+    for (["NULL", "t"], ["now() - interval '30 s'", "f"],
+            ["now() - interval '61 s'", "t"]) {
+        my ($before, $is) = @$_;
+        sql($db, "UPDATE crmapi.intake_key SET last_used_at = $before
+            WHERE id = '$key'; SELECT FROM crmapi.intake('$s->{id}', sha256('k'), "
+            . quoted([{ event_id => "e-" . ++$events, channel => 4,
+                bot_id => $s->{bot}, email => "k\@x.example", content => "x" }])
+            . ")");
+        is(value("intake_key", $key, "last_used_at > now() - interval '20 s'"),
+            $is, "last used: $before");
+    }
+};
+
 subtest "whom a text or a call stops: who was texted at that number" => sub {
     for my $channel (2, 3) {
         my $s = space();
