@@ -382,6 +382,7 @@ subtest "the key is the workspace's" => sub {
 subtest "while the first is under way: 409, at once" => sub {
     my $id = contact(emails => ['busy@x.example']);
     my $waiting = enrollment("pending_approval");
+    my $stranger = workspace($httpd, twin => 0);
     my @cases = (["PATCH", "contacts/$id", { notes => "busy" }],
         ["DELETE", "contacts/$id"],
         ["POST", "contacts/upsert", { @named, contacts => [
@@ -415,6 +416,9 @@ subtest "while the first is under way: 409, at once" => sub {
         cmp_ok(time - $start, "<", 5 * busy(), "without waiting");
         is($c->post("/api/v1/companies", { @named, name => "x" },
             key("free-$key"))->status, 201, "another key is free");
+        is($stranger->client->post("/api/v1/companies",
+            { bot_id => $stranger->agent, name => "x" }, key($key))->status, 201,
+            "and so is another workspace's");
         $let_go->();
         my ($status, $text) = $child->result;
         like($status, qr/^20/, "$method $path: the first is done");
