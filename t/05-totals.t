@@ -171,4 +171,27 @@ subtest "what does not count costs no counter" => sub {
         "no row of it is written");
 };
 
+subtest "totals that are wrong are mended, and counters of nothing go" => sub {
+    my $s = space();
+    my $zero = "00000000-0000-0000-0000-000000000000";
+    my $slot = 100;
+    my $add = sub { sql($db, row("counter", %{$s->{in}}, kind => "company",
+        parent => $zero, slot => ++$slot, n => $_[0])) };
+    make("company", %{$s->{owned}}, name => "C$_") for 1 .. 3;
+    for my $wrong (2, -1, 4) {
+        $add->($wrong);
+        is_deeply([sql($db, "SELECT kind, counted, actual
+            FROM crmapi.counter_mend() WHERE workspace_id = '$s->{id}'")],
+            [["company", 3 + $wrong, 3]], "$wrong: it is told");
+        counters_right("and mended");
+    }
+    $add->(0);
+    sql($db, "SELECT crmapi.counter_trim()");
+    is(sql($db, "SELECT count(*) FROM crmapi.counter WHERE n = 0"), 0,
+        "none is zero");
+    cmp_ok(sql($db, "SELECT count(*) FROM crmapi.counter WHERE n < 0
+        AND workspace_id = '$s->{id}'"), ">", 0, "one is less");
+    counters_right("which stays");
+};
+
 done_testing();
