@@ -236,6 +236,30 @@ subtest "18.6 the conversation of a reply to a step is its contact's" => sub {
         "another agent has its own");
 };
 
+subtest "18.4 which of our mails is named" => sub {
+    my $s = space();
+    my $talk = talk($s);
+    my %of;
+    # what a relay told of a mail counts if it cannot be guessed
+    for (["one"], ["two"], ["relay", "abcdefghijklmnop1"],
+            ["word", "abcdefghijklmnopq"]) {
+        my ($name, $provider) = @$_;
+        $of{message($s, $talk, role => "human", external_id =>
+            "<$name\@x.example>", reply_id => $name, provider_id => $provider)}
+            = $name;
+    }
+    for (["<one\@x.example>,<two\@x.example>", "", "two"],
+            ["<two\@x.example>,<one\@x.example>", "", "one"],
+            ["", "two,one", "one"], ["<one\@x.example>", "two", "two"],
+            ["<abcdefghijklmnop1\@relay.example>", "", "relay"],
+            ["<abcdefghijklmnopq\@relay.example>", "", "none"]) {
+        my ($refs, $tokens, $is) = @$_;
+        is($of{sql($db, "SELECT answer_id FROM crmapi.mail_named('$s->{id}',
+            '{$refs}', '{$tokens}')") // ""} // "none", $is,
+            "references $refs, tokens $tokens");
+    }
+};
+
 subtest "18.4 the thread of an answer" => sub {
     my $s = space();
     # The References of an answer after MESSAGES, an hour apart.
