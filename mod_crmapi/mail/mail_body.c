@@ -424,6 +424,14 @@ static void attach_part(walk_t *walk, GMimePart *part, int form)
     }
 }
 
+/* Add the parts of INNER, an enclosed mail, to the mail, and free INNER. */
+static void walk_inner(walk_t *walk, GMimeMessage *inner)
+{
+    walk_part(walk, g_mime_message_get_mime_part(inner), 1);
+    walk->shown = NULL;         /* it may be one of them */
+    g_object_unref(inner);
+}
+
 /* Read PART if it is a signed message that encloses what was signed (RFC 8551,
  * 3.5.2). */
 static void read_signed(walk_t *walk, GMimePart *part)
@@ -432,13 +440,11 @@ static void read_signed(walk_t *walk, GMimePart *part)
                && walk->mail->attachments->nelts < CRM_MAIL_LIST_MAX;
     apr_size_t len;
     const char *bytes = read ? crm_mail_signed(&len, part, walk->pool) : NULL;
-    GMimeMessage *inner;
 
     if (bytes) {
-        inner = crm_mail_parse(&walk->mail->cut, bytes, len, walk->pool);
         walk->enclosed++;
-        walk_part(walk, g_mime_message_get_mime_part(inner), 1);
-        g_object_unref(inner);
+        walk_inner(walk, crm_mail_parse(&walk->mail->cut, bytes, len,
+                                        walk->pool));
     }
 }
 
@@ -457,8 +463,7 @@ static void read_certified(walk_t *walk, const char *name, const char *bytes,
     inner = crm_mail_parse(&walk->mail->cut, bytes, len, walk->pool);
     crm_mail_ids(references, inner, "References", walk->pool);
     crm_mail_ids(references, inner, "In-Reply-To", walk->pool);
-    walk_part(walk, g_mime_message_get_mime_part(inner), 1);
-    g_object_unref(inner);
+    walk_inner(walk, inner);
 }
 
 /* Attach an enclosed mail, unchanged. */

@@ -426,6 +426,11 @@ static const struct {
      2},
     {CERTIFIED("X-Trasporto: posta-certificata\n", "another.eml"),
      "the provider", 0, 2},
+    /* a text behind it, which may be another form of one before */
+    {"X-Trasporto: posta-certificata\nContent-Type: multipart/mixed; boundary=b"
+     "\n\n--b\nContent-Type: message/rfc822; name=postacert.eml\n\n"
+     "From: Ada <ada@pec.example>\n\nher words\n--b\nContent-Type: text/html"
+     "\n\n<p>her words</p>\n--b--\n", "her words\nher words", 0, 1},
 };
 
 START_TEST(what_a_provider_certifies_is_read)
