@@ -298,6 +298,9 @@ subtest "a day has what happened on it: by everybody, from midnight to midnight"
         UPDATE crmapi.usage SET storage = NULL WHERE workspace_id = '$id'");
     is($measure->("NULL"), "t", "again, after all was deleted");
     is_deeply(days_of($w, @of), $all, "it stays counted");
+    is($measure->("now() + interval '1 day'"), "t", "and on the next day");
+    is(sql($database, "SELECT count(storage) FROM crmapi.usage"
+        . " WHERE workspace_id = '$id'"), 2, "what both days kept is there");
 };
 
 subtest "each workspace is measured: one that has requests today, and behind one that fails" => sub {
