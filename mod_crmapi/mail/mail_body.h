@@ -3,9 +3,11 @@
 #ifndef CRM_MAIL_BODY_H
 #define CRM_MAIL_BODY_H
 
-#include <gmime/gmime.h>
+#include "mail_walk.h"
 
-#include "crm_mail.h"
+/* Add OBJECT to the mail of WALK. TEXT: its parts may be the mail's text; otherwise they
+ * are attachments or left out. */
+void crm_mail_walk(crm_mail_walk_t *walk, GMimeObject *object, int text);
 
 /* Set MAIL's text and attachments from MIME, in POOL. */
 void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,

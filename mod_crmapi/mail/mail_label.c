@@ -268,3 +268,20 @@ crm_mail_charset_t crm_mail_label(const char *label)
     }
     return found ? *found : find_icu(first);
 }
+
+const char *crm_mail_label_in_html(const char *bytes, apr_size_t len,
+                                   apr_pool_t *pool)
+{
+    static const char word[] = "charset=";
+    const char *head = apr_pstrmemdup(pool, bytes, len < 4096 ? len : 4096);
+    const char *at = strcasestr(head, word);
+
+    if (!at) {
+        return NULL;
+    }
+    at += sizeof(word) - 1;
+    at += strspn(at, "\"' ");
+    at = apr_pstrmemdup(pool, at, strcspn(at, "\"'> ;/"));
+    /* what says so in ASCII is not UTF-16 (HTML, 13.2.3.2) */
+    return crm_mail_label(at).coding == CRM_MAIL_WIDE ? NULL : at;
+}

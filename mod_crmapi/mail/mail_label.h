@@ -3,6 +3,8 @@
 #ifndef CRM_MAIL_LABEL_H
 #define CRM_MAIL_LABEL_H
 
+#include "apr_pools.h"
+
 /* How bytes are decoded. */
 typedef enum crm_mail_coding_t {
     CRM_MAIL_UNKNOWN,           /* the label says nothing of the bytes */
@@ -25,5 +27,10 @@ typedef struct crm_mail_charset_t {
  * Encoding Standard, another name in use, or one that ICU knows. Case, blanks,
  * punctuation and what surrounds it do not count. Strings are constants. */
 crm_mail_charset_t crm_mail_label(const char *label);
+
+/* Return the charset declared in the LEN bytes of HTML, in POOL; NULL if there
+ * is none. */
+const char *crm_mail_label_in_html(const char *bytes, apr_size_t len,
+                                   apr_pool_t *pool);
 
 #endif /* CRM_MAIL_LABEL_H */
