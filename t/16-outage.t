@@ -194,6 +194,16 @@ subtest "a server that takes connections, but says nothing" => sub {
     $httpd->stop;
 };
 
+subtest "crmapictl: what is said of several hosts" => sub {
+    my $conninfo = "host=nowhere.invalid,127.0.0.1 port=5432,1 dbname=$database"
+        . " connect_timeout=2";
+    my ($code, $out, $err) = crmapictl(undef, "--database", $conninfo, "status");
+    is($code, 1, "it fails");
+    my $first = qr/could not translate host name "\.\.\." to address: [^";]+/;
+    my $second = qr/connection to server at "127\.0\.0\.1", port 1 failed: /;
+    like($err, qr/^[^\n]*: $first; $second\S[^;]+\n\z/, "of each why");
+};
+
 subtest "LogLevel dbd: shows what mod_dbd says" => sub {
     $pg->halt;
     my $httpd = httpd(database => $database, conf => $CONF,

@@ -156,4 +156,19 @@ subtest "crmapictl" => sub {
     }
 };
 
+subtest "what is refused with TLS and without is said once" => sub {
+    write_file($pg->host . "/data/pg_hba.conf",
+        "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n");
+    sql("postgres", "SELECT pg_reload_conf()");
+    my $conninfo = over_tcp($CrmTest::Postgres::OWNER, sslmode => "prefer",
+        password => "$PASSWORD-not", channel_binding => "prefer");
+    my $err;
+    ok(wait_for(sub {
+        $err = (crmapictl(undef, { env => { CRMAPI_DATABASE => $conninfo } },
+            "status"))[2];
+        return $err !~ /pg_hba/;
+    }), "the server has read its file");
+    is(() = $err =~ /password authentication failed/g, 1, "once") or diag($err);
+};
+
 done_testing;

@@ -317,7 +317,7 @@ static crm_error_t *open_error(PGconn *pg, apr_pool_t *pool)
         return crm_db_error(NULL, pg, pool);
     }
     return crm_error_logf(CRM_E_UNAVAILABLE, pool, "CRM2002: database: %s",
-                          crm_db_line(crm_hosts_unquoted(text, pool), pool));
+                          crm_hosts_cause(text, pool));
 }
 
 /* Pool cleanup: close the PGconn at DATA. */

@@ -8,6 +8,7 @@
 
 #include "crm_array.h"
 #include "crm_db_private.h"
+#include "crm_hosts.h"
 #include "crm_text.h"
 
 /* Seconds of a Retry-After while a workspace is held. */
@@ -137,7 +138,7 @@ crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
     const char *state = result ? state_of(result) : NULL;
     const char *message = result
                           ? primary_message(result, state, result_pool)
-                          : crm_db_line(PQerrorMessage(pg), result_pool);
+                          : crm_hosts_cause(PQerrorMessage(pg), result_pool);
     crm_error_t *error;
 
     if (!*message) {

@@ -94,6 +94,60 @@ const char *crm_hosts_unquoted(const char *text, apr_pool_t *result_pool)
                        "\"...\"", last + 1, NULL);
 }
 
+/* With what a message about a server begins, and about a host without address. */
+#define SERVER "connection to server "
+#define NAME "could not translate host name "
+
+/* What follows the message of a server in PQERRORS_VERBOSE. */
+#define LOCATION "LOCATION: "
+
+/* Return where in TEXT the message about the next host begins, NULL if there is
+ * none. */
+static const char *next_host(const char *text)
+{
+    while ((text = strchr(text, '\n'))) {
+        text++;
+        if (!strncmp(text, SERVER, strlen(SERVER))
+            || !strncmp(text, NAME, strlen(NAME))) {
+            return text;
+        }
+    }
+    return NULL;
+}
+
+const char *crm_hosts_cause(const char *text, apr_pool_t *result_pool)
+{
+    apr_array_header_t *causes = apr_array_make(result_pool, 2, sizeof(char *));
+    const char *next, *cause, *end;
+    int i;
+
+    for (; text; text = next) {
+        next = next_host(text);
+        cause = next ? apr_pstrmemdup(result_pool, text,
+                                      (apr_size_t)(next - text)) : text;
+        if (strncmp(cause, SERVER, strlen(SERVER))) {
+            cause = crm_hosts_unquoted(cause, result_pool);
+        }
+        end = strstr(cause, LOCATION);
+        cause = crm_text_one_line(cause, end ? (apr_size_t)(end - cause)
+                                             : strlen(cause), 0, result_pool);
+        for (i = 0; i < causes->nelts; i++) {
+            if (!strcmp(APR_ARRAY_IDX(causes, i, const char *), cause)) {
+                break;
+            }
+        }
+        if (i == causes->nelts) {
+            APR_ARRAY_PUSH(causes, const char *) = cause;
+        }
+    }
+    cause = "";
+    for (i = 0; i < causes->nelts; i++) {
+        cause = apr_pstrcat(result_pool, cause, i ? "; " : "",
+                            APR_ARRAY_IDX(causes, i, const char *), NULL);
+    }
+    return cause;
+}
+
 const char *crm_hosts_fault(const char *conninfo, apr_pool_t *result_pool)
 {
     char *message = NULL;

@@ -15,6 +15,11 @@ const char *crm_hosts_value(const PQconninfoOption *options,
  * last quote, which may be a part of a password, in RESULT_POOL. */
 const char *crm_hosts_unquoted(const char *text, apr_pool_t *result_pool);
 
+/* Return TEXT, a message of libpq about a connection that failed, on one line in
+ * RESULT_POOL: what it says of each host, once, separated by "; ". libpq tries a host
+ * with TLS and without. What is not about a server is unquoted. */
+const char *crm_hosts_cause(const char *text, apr_pool_t *result_pool);
+
 /* Return why CONNINFO cannot be used, in RESULT_POOL, or NULL: libpq cannot
  * parse it, or its host contains '@'. The cause is an '@' in the password that
  * was not written as %40; libpq's messages would then show a part of the

@@ -8,13 +8,9 @@
 #include "apr_strings.h"
 
 #include "crm_hosts.h"
-#include "crm_text.h"
 
 /* SQLSTATE too_many_connections. */
 #define TOO_MANY "53300: "
-
-/* What follows the message of a server in PQERRORS_VERBOSE. */
-#define LOCATION "LOCATION: "
 
 /* Wait until END for PG's socket to be ready for EVENTS. Return whether it
  * is. */
@@ -76,21 +72,15 @@ static int is_late(PGconn *pg)
 }
 
 /* Return why PG (NULL: no memory) does not answer, in POOL. While PG waits, its
- * message says which server it talks to, and "failed: ". A message that is not about
- * the server may quote a part of the password. */
+ * message says which server it talks to, and "failed: ". */
 static const char *cause_of(PGconn *pg, apr_pool_t *pool)
 {
-    const char *text = pg ? PQerrorMessage(pg) : "no memory", *end;
+    const char *text = pg ? PQerrorMessage(pg) : "no memory";
 
     if (pg && is_late(pg)) {
         text = apr_pstrcat(pool, text, "no answer in time", NULL);
     }
-    if (strncmp(text, "connection to server", 20)) {
-        text = crm_hosts_unquoted(text, pool);
-    }
-    end = strstr(text, LOCATION);
-    return crm_text_one_line(text, end ? (apr_size_t)(end - text)
-                                       : strlen(text), 0, pool);
+    return crm_hosts_cause(text, pool);
 }
 
 void crm_probe_open(crm_probe_t *probe, const char *conninfo,
