@@ -135,6 +135,8 @@ subtest "a wrong configuration names file, line and rule" => sub {
             is(($worker->run("-t"))[0], 0, "$name = $value: accepted");
         }
     }
+    write_file($file, "\xEF\xBB\xBF" . $good =~ s/\n/\r\n/gr);
+    is(($worker->run("-t"))[0], 0, "what editors add is nothing");
     write_file($file, "$good# a remark\n\n  threads = 2  \n");
     is(($worker->run("-t"))[0], 0, "blanks and remarks are nothing");
     unlink $file;

@@ -92,6 +92,13 @@ static const char *read_line(crmd_config_t *config, unsigned char *seen,
     return rule ? apr_psprintf(pool, "%s %s", line, rule) : NULL;
 }
 
+/* Return the length of the byte order mark that some editors write before the first
+ * line of a file, if LINE, number NUMBER_OF, has one. */
+static apr_size_t mark_of(const char *line, int number_of)
+{
+    return number_of == 1 && !strncmp(line, "\xEF\xBB\xBF", 3) ? 3 : 0;
+}
+
 static crm_error_t *read_lines(crmd_config_t *config, apr_file_t *file,
                                apr_pool_t *pool)
 {
@@ -114,7 +121,8 @@ static crm_error_t *read_lines(crmd_config_t *config, apr_file_t *file,
                                      apr_strerror(status, why, sizeof(why)));
         }
         fault = strlen(line) < sizeof(line) - 1
-                ? read_line(config, seen, line, pool) : "is too long";
+                ? read_line(config, seen, line + mark_of(line, number_of), pool)
+                : "is too long";
         if (fault) {
             return crm_error_createf(CRM_E_BAD_REQUEST, pool,
                                      "%s, line %d: %s", config->file,
