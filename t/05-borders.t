@@ -211,6 +211,18 @@ subtest "14.2 a mark has a number for each of 16 slots" => sub {
         WHERE crmapi.mark_behind($known) IS DISTINCT FROM (d > 0)")], [],
         "the database is older if one of them is lower than what is known");
     is(undone("SELECT crmapi.mark_behind(NULL)"), "f", "nothing is known yet");
+    my $slots = "UPDATE crmapi.send_mark SET n = 50 + slot";
+    is(undone($slots, "SELECT (crmapi.instance_look(NULL)).marks") =~ s/^\s+//r,
+        "{" . join(",", 50 .. 65) . "}", "a daemon gets them in this order");
+    for (["{50,51}", "f"], ["{50,52}", "t"]) {
+        my ($mark, $refuses) = @$_;
+        is(undone("SELECT crmapi.instance_look(NULL)", $slots,
+            "SELECT crmapi.mark_refuses('$mark')") =~ s/^.*\n//rs, $refuses,
+            "$mark is known: whether it may not send");
+        is(eval { undone($slots, "SELECT crmapi.mark_next('$mark')"); "" }
+            // $@ =~ /another one than what was sent from/, $refuses eq "t",
+            "and no number is taken then");
+    }
     is(undone("UPDATE crmapi.send_mark SET n = 2^40", "CREATE TEMP TABLE t AS"
         . " SELECT crmapi.mark_next(NULL) AS v", "SELECT string_agg((m.n = v / 16"
         . " AND m.slot = v % 16)::text, ' ') FROM crmapi.send_mark m, t"

@@ -327,12 +327,14 @@ subtest "of what a daemon tells only what lives is taken" => sub {
         . " crmapi.past_send WHERE workspace_id = '" . $w->id . "'")),
         "$lives sent", "the later line of the sequence that goes on");
     my $line = sub { $json->encode([{ workspace_id => $_[0], part => "1",
-        enrollment_id => $lives, state => $_[1], at => at(-30) }]) };
+        enrollment_id => $lives, state => $_[1], at => at(-30),
+        provider_id => "next" }]) };
     is(sql($database, "SELECT crmapi.past_add('" . $line->(space()->id, "free")
         . "')"), 0, "none of another workspace, which has no such sequence");
     is(sql($database, "SELECT crmapi.past_add('" . $line->($w->id, "free") . "');"
-        . " SELECT state FROM crmapi.past_send WHERE enrollment_id = '$lives'"),
-        "1|free" =~ s/\|/\n/r, "what the next daemon tells goes before");
+        . " SELECT concat_ws(' ', state, provider_id, sent_at > now() -"
+        . " interval '50 s') FROM crmapi.past_send WHERE enrollment_id ="
+        . " '$lives'"), "1\nfree next t", "what the next daemon tells goes before");
 };
 
 subtest "it is about sequences that were started and not generated" => sub {

@@ -824,14 +824,24 @@ subtest "of what a daemon tells the last line of what waits is taken" => sub {
     my ($waits, $done) = map { answer(mail_talk("tell-$_\@x.example"), "x") } 1, 2;
     sql($database, "UPDATE crmapi.message SET status = 'failed' WHERE id ="
         . " '$done->{id}'");
-    my $lines = JSON::PP->new->encode([map { { workspace_id => $w->id,
-        message_id => $_->[0]{id}, state => $_->[1],
-        at => "2027-01-31T00:00:00Z" } } [$done, "sent"], [$waits, "unknown"],
-        [$waits, "sent"]]);
-    is(sql($database, "SELECT crmapi.past_add('$lines')"), 1, "one answer");
-    is(join("|", map { "@$_" } sql($database, "SELECT message_id, state FROM"
-        . " crmapi.past_answer WHERE workspace_id = '" . $w->id . "'")),
-        "$waits->{id} sent", "what was said last of it");
+    my $tell = sub {
+        my ($day, @lines) = @_;
+        my $lines = JSON::PP->new->encode([map { { workspace_id => $_->[2]
+            // $w->id, message_id => $_->[0]{id}, state => $_->[1],
+            at => "2027-01-${day}T00:00:00Z", provider_id => "on $day" } }
+            @lines]);
+        return scalar sql($database, "SELECT crmapi.past_add('$lines')");
+    };
+    my $told = sub { join "|", map { "@$_" } sql($database, "SELECT message_id,"
+        . " state, to_char(sent_at AT TIME ZONE 'UTC', 'DD'), provider_id FROM"
+        . " crmapi.past_answer WHERE workspace_id = '" . $w->id . "'") };
+    is($tell->(30, [$done, "sent"], [$waits, "unknown"], [$waits, "sent"]), 1,
+        "one answer");
+    is($told->(), "$waits->{id} sent 30 on 30", "what was said last of it");
+    is($tell->(31, [$waits, "free", $w->twin->{id}]), 0,
+        "none of another workspace, which has no such answer");
+    is($tell->(31, [$waits, "free"]), 1, "the next daemon tells of it, too");
+    is($told->(), "$waits->{id} free 31 on 31", "which goes before");
     sql($database, "DELETE FROM crmapi.past_answer");
     $worker->once;
 };
