@@ -6,6 +6,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Process qw(spawn end_process);
 use JSON::PP ();
 
 my $database = database();
@@ -112,5 +113,20 @@ subtest "the journal gets the level, too" => sub {
     my ($line) = $err =~ /^(.*CRM3102.*)$/m;
     like($line // "", qr/^<4>\{/, "before the object");
     ok(eval { $strict->decode(substr $line, 3) }, "an object") or diag($line);
+};
+
+# The numbers of closed streams are given to what is opened next: connections, and
+# the journal of what was sent.
+subtest "standard streams that are closed" => sub {
+    my $beside = worker(database => $database, no_start => 1);
+    my @command = ("bash", "-c", 'exec "$@" >&- 2>&-', "x", $beside->command);
+    my $pid = spawn(command => \@command, env => $beside->environment,
+        log => $beside->log_file);
+    ok(wait_for(sub { glob $beside->dir . "/sent.*" }, 20), "it has a journal");
+    my ($status) = end_process($pid, "TERM", 40);
+    is($status, 0, "it ends");
+    for my $file (glob $beside->dir . "/sent.*") {
+        unlike(read_file($file), qr/CRM\d/, "which has no lines of the log");
+    }
 };
 done_testing;

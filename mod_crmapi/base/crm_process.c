@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_process.c: what the memory of this process may be seen by */
+/* crm_process.c: what a process sees to before it does anything */
 #include "crm_process.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 #include <sys/resource.h>
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -25,4 +28,13 @@ int crm_process_seal(void)
 #else
     return 0;
 #endif
+}
+
+void crm_process_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
 }

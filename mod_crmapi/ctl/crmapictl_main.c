@@ -3,12 +3,10 @@
 #include "crmapictl.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "apr_general.h"
 #include "apr_time.h"
@@ -105,17 +103,6 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
            : command->run(ctl);
 }
 
-/* Make that each standard stream which is closed is open, and fails: otherwise the
- * connection to the database would get its number, and what is printed. */
-static void open_streams(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
-            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-        }
-    }
-}
-
 static crm_error_t *run(ctl_t *ctl, int argc, const char *const *argv)
 {
     const ctl_command_t *command = NULL;
@@ -149,7 +136,7 @@ int main(int argc, const char *const *argv)
     ctl_t ctl;
     int code = EXIT_SUCCESS;
 
-    open_streams();
+    crm_process_streams();
     signal(SIGXFSZ, SIG_IGN);   /* a file that is too large: an error of write */
     crm_process_seal();         /* if that fails, it is as any other program */
     apr_initialize();
