@@ -229,7 +229,7 @@ subtest "the directive says what is wrong" => sub {
             ["redis://one other=1", qr/other=1: options are ca=, prefix=/],
             ["rediss://127.0.0.1 ca=$dir/empty.pem",
                 qr/CRM1408: .*the file has no certificates/],
-            ["rediss://127.0.0.1 ca=$dir/none.pem", qr/CRM1408: .*none\.pem/]) {
+            ["rediss://127.0.0.1 ca=$dir/none.pem", qr/CRM1408: .*none\.pem: No such file/]) {
         my ($text, $expected) = @$case;
         my $bad = httpd(no_start => 1, conf => "CrmApiRateLimitStore $text\n");
         my ($code, $words) = $bad->run("-t");

@@ -115,6 +115,24 @@ subtest "the journal gets the level, too" => sub {
     ok(eval { $strict->decode(substr $line, 3) }, "an object") or diag($line);
 };
 
+subtest "files of certificates that cannot be used are told at the start" => sub {
+    my $file = $worker->dir . "/ca";
+    for my $name (qw(smtp_ca_file provider_ca_file webhook_ca_file)) {
+        for my $case ([undef, qr/No such file or directory/],
+                ["", qr/the file has no certificates/],
+                ["no PEM\n", qr/the file has no certificates/]) {
+            my ($text, $reason) = @$case;
+            unlink $file;
+            write_file($file, $text) if defined $text;
+            $worker->configure({ log_format => "text", $name => $file });
+            my ($code, $out, $err) = $worker->run("-t");
+            is($code, 2, "$name: refused");
+            like($err, qr/\Acrmapid: \S+: $name: \Q$file\E: $reason\n\z/, "and why");
+        }
+        $worker->configure({ log_format => "text", $name => undef });
+    }
+};
+
 # The numbers of closed streams are given to what is opened next: connections, and
 # the journal of what was sent.
 subtest "standard streams that are closed" => sub {

@@ -160,6 +160,9 @@ const char *crm_wire_tls(SSL_CTX **tls_p, const char *ca)
     SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_mode(tls, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
                           | SSL_MODE_ENABLE_PARTIAL_WRITE);
+    if (ca && access(ca, R_OK)) {
+        return strerror(errno);
+    }
     ok = ca ? SSL_CTX_load_verify_locations(tls, ca, NULL)
          : SSL_CTX_set_default_verify_paths(tls);
     ERR_clear_error();

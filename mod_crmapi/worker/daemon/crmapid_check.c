@@ -2,10 +2,54 @@
 /* crmapid_check.c: whether settings and database can be used */
 #include "crmapid_check.h"
 
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <openssl/err.h>
+#include <openssl/x509.h>
+
+#include "crm_array.h"
 #include "crm_channel.h"
 #include "crmapid_conn.h"
 #include "crmapid_generate.h"
 #include "crmapid_relay.h"
+
+/* Return NULL, or why FILE cannot be used to verify certificates. */
+static const char *fault_of(const char *file)
+{
+    X509_STORE *store;
+    int good;
+
+    if (access(file, R_OK)) {
+        return strerror(errno);
+    }
+    store = X509_STORE_new();
+    good = store && X509_STORE_load_locations(store, file, NULL) == 1;
+    X509_STORE_free(store);
+    ERR_clear_error();
+    return good ? NULL : "the file has no certificates";
+}
+
+/* Refuse files of certificates that fail each message or webhook. */
+static crm_error_t *check_files(const crmd_config_t *config, apr_pool_t *pool)
+{
+    const char *const files[][2] = {
+        {"smtp_ca_file", config->smtp_ca_file},
+        {"provider_ca_file", config->provider_ca_file},
+        {"webhook_ca_file", config->webhook_ca_file},
+    };
+
+    for (size_t i = 0; i < CRM_NELTS(files); i++) {
+        const char *fault = *files[i][1] ? fault_of(files[i][1]) : NULL;
+
+        if (fault) {
+            return crm_error_createf(CRM_E_BAD_REQUEST, pool, "%s: %s: %s",
+                                     files[i][0], files[i][1], fault);
+        }
+    }
+    return NULL;
+}
 
 crm_error_t *crmd_config_check(const crmd_config_t *config, apr_pool_t *pool)
 {
@@ -13,6 +57,7 @@ crm_error_t *crmd_config_check(const crmd_config_t *config, apr_pool_t *pool)
         return crm_error_create(CRM_E_BAD_REQUEST, "no database: set"
                                 " \"database\", or $CRMAPI_DATABASE", pool);
     }
+    CRM_ERR(check_files(config, pool));
     for (int i = 0; i < CRM_CHANNELS; i++) {
         const crm_channel_t *channel = &crm_channels[i];
 
