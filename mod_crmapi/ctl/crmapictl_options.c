@@ -355,8 +355,9 @@ crm_error_t *ctl_time(const char **value_p, apr_time_t *time_p, ctl_t *ctl,
     apr_time_t time;
 
     if (crm_time_parse(&time, given, strlen(given))) {
-        return ctl_misuse(ctl, "--%s must be a time like 2027-01-31T12:00:00Z,"
-                          " a date%s", ctl_options[option].name, more);
+        return ctl_misuse(ctl, "--%s must be a time like 2027-01-31T12:00:00Z%s"
+                          " a date%s", ctl_options[option].name,
+                          *more ? "," : " or", more);
     }
     crm_time_format_ms(value, time);
     *value_p = value;

@@ -254,7 +254,8 @@ static const struct {
     {"MAIL 534", {.mail = "534 weak\r\n"}, CRMD_NOT_NOW, "534 " ENVELOPE},
     {"MAIL 535", {.mail = "535 wrong\r\n"}, CRMD_NOT_NOW, "535 " ENVELOPE},
     {"MAIL 538", {.mail = "538 encrypt\r\n"}, CRMD_NOT_NOW, "538 " ENVELOPE},
-    {"MAIL closes", {.mail = CLOSE}, CRMD_NOT_NOW, "at the envelope"},
+    {"MAIL closes", {.mail = CLOSE}, CRMD_NOT_NOW,
+     "at the envelope: the server closed the connection"},
     {"MAIL hangs", {.mail = HANG}, CRMD_NOT_NOW, "timed out"},
     /* The no that is heard last was to something else. */
     {"STARTTLS 502, MAIL closes", {.starttls = "502 no\r\n", .mail = CLOSE},

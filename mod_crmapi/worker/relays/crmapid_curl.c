@@ -16,7 +16,6 @@
 /* Longest Retry-After that is honoured, in seconds. */
 #define RETRY_AFTER_MAX 86400
 
-
 /* An answer that is being received. */
 typedef struct receiving_t {
     const crmd_http_request_t *request;
@@ -83,6 +82,10 @@ const char *crmd_curl_reason(CURLcode code, const char *error_text,
 {
     const char *text = *error_text ? error_text : curl_easy_strerror(code);
 
+    /* libcurl's words for it have an errno, which is of something else. */
+    if (!strncmp(text, "response reading failed", 23)) {
+        text = "the server closed the connection";
+    }
     return crm_text_one_line(text, strlen(text), CRMD_LINE_MAX,
                              result_pool);
 }
