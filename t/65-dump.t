@@ -612,7 +612,13 @@ sub change_much {
 
 my $third = database();
 subtest "what has changed since a dump, restored: the same as a whole dump" => sub {
+    # one that is written before the dump, and committed after it
+    my $commit = holding($here, "INSERT INTO crmapi.contact (id, workspace_id,
+        bot_id, first_name) VALUES ('" . (my $late = uuid()) . "', '"
+        . $w->id . "', '" . $w->agent . "', 'Late')");
+    $c->post("/api/v1/contacts", { bot_id => $w->agent });  # by then committed
     my $base = dumped("base");
+    $commit->("COMMIT");
     crmapictl_ok($third, "workspace", "restore", "$scratch/base");
     my $there_was = dump_of($third, $w->id);
     same_dump($there_was, read_file("$scratch/base"), "a copy");
@@ -628,6 +634,15 @@ subtest "what has changed since a dump, restored: the same as a whole dump" => s
         "$scratch/cut");
     is($code, 1, "one that was cut is refused");
     same_dump(dump_of($third, $w->id), $there_was, "and changes nothing");
+    # nor does one that has the key of a contact, but not its row
+    my $less = read_file("$scratch/changes") =~ s/^\{"sha256".*\n\z//mr;
+    my $keys = qr/^\{"table":"contact",.*\n(?:[^\\].*\n)*\\\.\n/m;
+    $less =~ s/$keys(?:.*\n)*?\K\Q$late\E\t.*\n// or fail("it has the row");
+    ($code, undef, $err) = crmapictl($third, { stdin => signed($less) },
+        "workspace", "restore");
+    like($err, qr/rows of the table contact would not be those of the dump/,
+        "one that lacks a row is refused");
+    same_dump(dump_of($third, $w->id), $there_was, "and changes nothing, too");
     my $done = $json->decode(crmapictl_ok($third, "--json", "workspace", "restore",
         "$scratch/changes"));
     is($done->{id}, $w->id, "what is said about it");
