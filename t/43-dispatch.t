@@ -536,6 +536,26 @@ subtest "11.11 nobody knows whether it was sent" => sub {
     is($e->{status}, "stopped_unsubscribed", "and the enrollment why");
 };
 
+subtest "11.11 a server that refuses it again says nothing of the first time" => sub {
+    my $w = with_template([@MAIL]);
+    my $id = start($w, auto_approve => false, contact => { first_name => "U",
+        emails => ["7.550\@x.example"] });
+    $worker->once;
+    crmapictl_ok($database, qw(enrollment approve), $id);
+    sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
+        . " WHERE enrollment_id = '$id'");
+    $worker->configure({ smtp_deduplicates => "on", send_attempts => 1 });
+    $worker->expect_log(qr/CRM3123: .* 550/,
+        qr/CRM3122: .*\(for good\).*: delivery_unknown/);
+    $worker->once;
+    is(enrollment($w, $id)->{generation_error}, "delivery_unknown",
+        "an earlier attempt may have sent it");
+    is(join(" ", map { /"state":"(\w+)".*"enrollment_id":"$id"/ }
+        map { split /\n/, read_file($_) } glob $worker->dir . "/sent.*"),
+        "unknown", "the journal does not say that it was not sent");
+    $worker->configure({ send_attempts => undef });
+};
+
 subtest "11.11 it stays unknown when the database does not answer" => sub {
     my $w = with_template([@MAIL]);
     my $id = start($w, auto_approve => false, contact => { first_name => "U",
