@@ -969,7 +969,7 @@ $$;
 --   held     not before its workspace is released: the job is given back
 --   past     it was handed over before the database was restored, and is
 --            recorded as that; the job has ended
---   skipped  it was due before the bound of its workspace; the job has ended
+--   skipped  it was due before the bound of its workspace
 --   stopped  its address is suppressed, so the enrollment has ended
 -- WIRE: the spelling of the address that goes over the wire (contract 17.3).
 -- Locks: enrollment, step, job (lost lease: CRM01), send_count. For the
@@ -1838,9 +1838,10 @@ BEGIN
 END
 $$;
 
--- Take an answer for sending: see step_take(), whose verdicts but "wait" it has. Neither pacing nor DAILY_LIMIT holds an
--- answer back. "stopped": an address is suppressed, and the answer has failed;
--- "skipped": it was posted before the bound of its workspace, and has failed.
+-- Take an answer for sending: see step_take(), whose verdicts but "wait" it has.
+-- Neither pacing nor DAILY_LIMIT holds an answer back. "stopped": an address is
+-- suppressed, and the answer has failed; "skipped": it was posted before the bound
+-- of its workspace, and has failed.
 -- WIRE: all addresses that go over the wire, separated by spaces. The message is
 -- changed again in this transaction, by answer_names(): PostgreSQL looks for its
 -- conversation then, which an erasure locks before the message. Locks: key of the
