@@ -6,7 +6,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
-use CrmTest::Process qw(spawn end_process);
+use CrmTest::Process qw(spawn end_process run_program);
 use JSON::PP ();
 
 my $database = database();
@@ -146,5 +146,14 @@ subtest "standard streams that are closed" => sub {
     for my $file (glob $beside->dir . "/sent.*") {
         unlike(read_file($file), qr/CRM\d/, "which has no lines of the log");
     }
+};
+
+subtest "a file that may not become larger is told" => sub {
+    my $beside = worker(database => $database, no_start => 1);
+    my ($code, $out) = run_program(command => ["bash", "-c",
+        '(ulimit -f 0; exec "$@") 2>&1 | cat; exit ${PIPESTATUS[0]}', "x",
+        $beside->command("-1")], env => $beside->environment);
+    cmp_ok($code, "<", 126, "no signal ends it");
+    like($out, qr/run_dir: \S+: File too large/, "the reason");
 };
 done_testing;

@@ -9,7 +9,8 @@ int crm_process_seal(void);
 
 /* Make that each standard stream which is closed is open, and fails. Otherwise a
  * connection to the database, or a file, would get its number, and what is logged or
- * printed. */
-void crm_process_streams(void);
+ * printed. A file that may not become larger (RLIMIT_FSIZE) is an error of write(), no
+ * signal. */
+void crm_process_files(void);
 
 #endif /* CRM_PROCESS_H */

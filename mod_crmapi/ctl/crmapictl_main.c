@@ -3,7 +3,6 @@
 #include "crmapictl.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,8 +135,7 @@ int main(int argc, const char *const *argv)
     ctl_t ctl;
     int code = EXIT_SUCCESS;
 
-    crm_process_streams();
-    signal(SIGXFSZ, SIG_IGN);   /* a file that is too large: an error of write */
+    crm_process_files();
     crm_process_seal();         /* if that fails, it is as any other program */
     apr_initialize();
     atexit(apr_terminate);

@@ -433,7 +433,7 @@ int main(int argc, const char *const *argv)
     apr_pool_t *pool;
     call_t call;
 
-    crm_process_streams();
+    crm_process_files();
     apr_app_initialize(&argc, &argv, NULL);
     atexit(apr_terminate);
     umask(077);
