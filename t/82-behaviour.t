@@ -79,7 +79,7 @@ sub tried {
     return @{$schema->{enum}} if $schema->{enum};
     return qw(true false) if ref $schema->{type};      # a boolean
     return split /\|/, $1 =~ s/\[\.\]/./gr
-        if ($schema->{pattern} // "") =~ /^\^\(\?:([^)]*)/;
+        if ($schema->{pattern} // "") =~ /^\^(?:\[\\s,\]\*)?\(\?:([^)]*)/;
     return join ",", map { $_->{id} } @rows[0, 2] if $name eq "ids";
     return distinct(map { my $row = $_; map { $_->{$addresses{$name}[1]} }
         @{$row->{$addresses{$name}[0]}} } @rows)
