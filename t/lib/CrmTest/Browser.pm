@@ -67,9 +67,13 @@ sub picture {
 sub keeps_nobody_out {
     my ($name, $selector) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    return is(join("\n", @{browser("axe",
-        "$CrmTest::TOP/_build/npm/node_modules/axe-core/axe.min.js",
-        $selector // "html")}), "", "$name: axe-core finds nothing");
+    my $axe = "$CrmTest::TOP/_build/npm/node_modules/axe-core/axe.min.js";
+    SKIP: {
+        skip("no axe-core: build/setup --tests installs it", 1) if !-e $axe;
+        is(join("\n", @{browser("axe", $axe, $selector // "html")}), "",
+            "$name: axe-core finds nothing");
+    }
+    return;
 }
 
 # The browser ends.
