@@ -555,7 +555,8 @@ $$;
 
 -- The events of WORKSPACE that are about a row with one of IDS, or about what
 -- belonged to it. A conversation that is no more may have events, and so may its
--- messages. Internal.
+-- messages. That a conversation was deleted stays: no other event tells a reader who
+-- comes later. Internal.
 CREATE FUNCTION crmapi.person_events(workspace uuid, ids uuid[])
     RETURNS uuid[]
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -571,6 +572,7 @@ BEGIN
         SELECT v.id FROM crmapi.event v
         WHERE v.workspace_id = person_events.workspace
           AND v.row_id = ANY (ids || gone)
+          AND v.type <> 'conversation.deleted'
         UNION
         SELECT v.id FROM crmapi.event v
         WHERE v.workspace_id = person_events.workspace
