@@ -449,7 +449,7 @@ CREATE TRIGGER zz_audit AFTER DELETE ON crmapi.workspace
 -- What a workspace has used on a day in UTC (contract 14.7). The module adds requests,
 -- which it has counted in memory, with those that were answered 429. Messages,
 -- deliveries of webhooks and bytes are measured by the worker once a day
--- (0014-upkeep.sql); null: not measured on that day. They stay when what was counted is
+-- (0019-upkeep.sql); null: not measured on that day. They stay when what was counted is
 -- deleted.
 CREATE TABLE crmapi.usage (
     workspace_id uuid NOT NULL

@@ -695,7 +695,7 @@ $$;
 -- so no new reference to it can appear. Rows that lose their reference change,
 -- so their updated_at moves (contract 6.6). An activity with both a contact
 -- and a company is locked first, since the other one may be deleted at the
--- same time. The trigger of a contact is in 0009-dispatch.sql: it stops enrollments as
+-- same time. The trigger of a contact is in 0010-contacts.sql: it stops enrollments as
 -- well.
 
 -- Delete the activities that have no contact, and detach the company's other

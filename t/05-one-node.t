@@ -187,7 +187,7 @@ my @RULES = (
            AND NOT EXISTS (SELECT FROM pg_depend x
                WHERE x.classid = 'pg_class'::regclass AND x.objid = c.oid
                  AND x.deptype IN ('a', 'i'))",
-        { event_number => "the order of events: 0010-events.sql explains it",
+        { event_number => "the order of events: 0013-events.sql explains it",
           intake_order => "the order of messages of one millisecond" },
         "CREATE SEQUENCE crmapi.x", "x"],
     ["no function forces generic plans",
@@ -232,7 +232,7 @@ subtest "a domain takes null, which is the value where there is no row" => sub {
 
 # What statements of functions do beyond one workspace, why, and which: the
 # function and how its statement begins. What else the function does is judged.
-my $number = "a number is taken while the row is locked: 0010-events.sql explains"
+my $number = "a number is taken while the row is locked: 0013-events.sql explains"
     . " it";
 my @BEYOND = (
     [qr/^unbound /, $worker,

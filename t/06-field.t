@@ -55,7 +55,7 @@ sub test {
 # Steps of a migration: the functions that merge contacts (contract 20.5), which name
 # each field.
 sub merging {
-    my @functions = read_file((glob "$copy/src/schema/*-dispatch.sql")[0])
+    my @functions = read_file((glob "$copy/src/schema/*-contacts.sql")[0])
         =~ /^((?:-- [^\n]*\n)+CREATE FUNCTION crmapi\.contact_fill(?:ed)?\(.*?^\$\$;\n)/msg;
     for (@functions) {
         s/^CREATE/CREATE OR REPLACE/m;

@@ -6,7 +6,7 @@
 #include "crmapictl.h"
 
 /* A dump is text in UTF-8, of lines that end with a line feed: {"dump":"crmapi
- * workspace","format":2,"schema":14,"workspace":"0190..."}
+ * workspace","format":2,"schema":19,"workspace":"0190..."}
  * {"table":"workspace","columns":["name", "slug", ...],"rows":1} One
  * GmbH<tab>one<tab>... {"table":"event","columns":["id", ...],"rows":0} ...
  * {"sha256":"..."} After the line of a table come its rows, in the text format

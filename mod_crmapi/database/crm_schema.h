@@ -8,7 +8,7 @@
 
 /* The number of the latest migration in schema/. */
 #ifndef CRM_SCHEMA_VERSION
-#define CRM_SCHEMA_VERSION 14
+#define CRM_SCHEMA_VERSION 19
 #endif
 
 /* The key of the advisory lock of the session that migrates: arbitrary, the

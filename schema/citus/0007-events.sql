@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0007-events.sql: events (0010-events.sql)
+-- 0007-events.sql: events (0013-events.sql)
 
 -- A sequence travels with the default of a column. Each server counts in a range
 -- of its own: the number of the server times 2^48, and more.

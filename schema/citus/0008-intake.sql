@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0008-intake.sql: intake (0011-intake.sql)
+-- 0008-intake.sql: intake (0015-intake.sql)
 
 -- crmapi.intake() runs on the server of its workspace, where its statements and
 -- locks are: 0009-tables.sql says so. A statement writes one row by values.

@@ -54,7 +54,7 @@ sub later_steps {
 }
 
 # The version of the first release: the files up to it are no migrations.
-sub baseline { return 14 }
+sub baseline { return 19 }
 
 # The versions of the current schema and of the later one.
 sub versions { return (scalar @TODAY, @TODAY + @LATER) }

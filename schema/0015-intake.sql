@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0011-intake.sql: intake tokens, events, and the function that takes them
+-- 0015-intake.sql: intake tokens, events, and the function that takes them
 --
 -- crmapi.intake() alone inserts conversations, messages and submissions. The
 -- internal functions are called by it alone and inherit its settings.

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0014-upkeep.sql: periodic tasks, which lock and write within one workspace at a
+-- 0019-upkeep.sql: periodic tasks, which lock and write within one workspace at a
 -- time (schema/README, One workspace)
 --
 -- Each function first looks for rows over all workspaces, without a lock. Then

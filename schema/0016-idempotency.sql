@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0012-idempotency.sql: answers to writes with an Idempotency-Key
+-- 0016-idempotency.sql: answers to writes with an Idempotency-Key
 -- (contract 13.1)
 
 -- The answer to a write, inserted by the transaction of the write. Keys count
