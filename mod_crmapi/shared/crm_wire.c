@@ -18,6 +18,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_certificates.h"
 #include "crm_time.h"
 
 #define LATE "no answer in time"
@@ -151,6 +152,7 @@ static const char *open_tcp(crm_wire_t *wire, crm_wire_place_t *place)
 const char *crm_wire_tls(SSL_CTX **tls_p, const char *ca)
 {
     SSL_CTX *tls = SSL_CTX_new(TLS_client_method());
+    const char *fault = ca ? crm_certificates_fault(ca) : NULL;
     int ok = tls && SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
 
     *tls_p = tls;
@@ -160,8 +162,8 @@ const char *crm_wire_tls(SSL_CTX **tls_p, const char *ca)
     SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, NULL);
     SSL_CTX_set_mode(tls, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
                           | SSL_MODE_ENABLE_PARTIAL_WRITE);
-    if (ca && access(ca, R_OK)) {
-        return strerror(errno);
+    if (fault) {
+        return fault;
     }
     ok = ca ? SSL_CTX_load_verify_locations(tls, ca, NULL)
          : SSL_CTX_set_default_verify_paths(tls);

@@ -2,34 +2,12 @@
 /* crmapid_check.c: whether settings and database can be used */
 #include "crmapid_check.h"
 
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <openssl/err.h>
-#include <openssl/x509.h>
-
 #include "crm_array.h"
+#include "crm_certificates.h"
 #include "crm_channel.h"
 #include "crmapid_conn.h"
 #include "crmapid_generate.h"
 #include "crmapid_relay.h"
-
-/* Return NULL, or why FILE cannot be used to verify certificates. */
-static const char *fault_of(const char *file)
-{
-    X509_STORE *store;
-    int good;
-
-    if (access(file, R_OK)) {
-        return strerror(errno);
-    }
-    store = X509_STORE_new();
-    good = store && X509_STORE_load_locations(store, file, NULL) == 1;
-    X509_STORE_free(store);
-    ERR_clear_error();
-    return good ? NULL : "the file has no certificates";
-}
 
 /* Refuse files of certificates that fail each message or webhook. */
 static crm_error_t *check_files(const crmd_config_t *config, apr_pool_t *pool)
@@ -41,7 +19,8 @@ static crm_error_t *check_files(const crmd_config_t *config, apr_pool_t *pool)
     };
 
     for (size_t i = 0; i < CRM_NELTS(files); i++) {
-        const char *fault = *files[i][1] ? fault_of(files[i][1]) : NULL;
+        const char *fault = *files[i][1] ? crm_certificates_fault(files[i][1])
+                                         : NULL;
 
         if (fault) {
             return crm_error_createf(CRM_E_BAD_REQUEST, pool, "%s: %s: %s",
