@@ -9,6 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Child;
 use CrmTest::Redis;
+use IO::Socket::INET ();
 use CrmTest::Shared qw(host url numbers_agree is_back ask brief admitted $LIMIT
     $PATIENT);
 use Time::HiRes qw(time);
@@ -129,11 +130,26 @@ subtest "16.1 a password from a file, and TLS" => sub {
     is($host->client->counter("StoreAway"), 0, "it is used");
     $host->stop;
 
+    # A server that answers a TLS handshake as if it were a command.
+    my $plain = IO::Socket::INET->new(Listen => 5, LocalAddr => "127.0.0.1",
+        Timeout => 0.2);
+    my $speaker = CrmTest::Child->start(sub {
+        my ($go_on) = @_;
+        while ($go_on->()) {
+            my $client = $plain->accept or next;
+            sysread $client, my $hello, 1;
+            print $client "-ERR unknown command\r\n";
+        }
+    });
     write_file("$dir/wrong", "wrong-secret\n");
     chmod 0600, "$dir/wrong";
     for my $case (
             ["another authority", "rediss://:$dir/password\@$at", "",
-                qr/the server's certificate: /],
+                qr/the server's certificate: self.signed certificate/],
+            ["another name", "rediss://:$dir/password\@localhost:" . $tls->port,
+                "ca=$dir/ca.pem", qr/the server's certificate: hostname mismatch/],
+            ["no TLS there", "rediss://127.0.0.1:" . $plain->sockport,
+                "ca=$dir/ca.pem", qr/: TLS failed: wrong version number/],
             ["a wrong password", "rediss://:$dir/wrong\@$at",
                 "ca=$dir/ca.pem", qr/: WRONGPASS/]) {
         my ($name, $url, $options, $reason) = @$case;

@@ -178,6 +178,7 @@ static const char *tls_again(crm_wire_t *wire, int result)
 {
     int error = SSL_get_error(wire->ssl, result);
     long verified = SSL_get_verify_result(wire->ssl);
+    const char *why = ERR_reason_error_string(ERR_peek_error());
 
     ERR_clear_error();
     if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
@@ -189,8 +190,12 @@ static const char *tls_again(crm_wire_t *wire, int result)
                      X509_verify_cert_error_string(verified));
         return wire->reason;
     }
-    return error == SSL_ERROR_ZERO_RETURN || error == SSL_ERROR_SYSCALL
-           ? "the connection was closed" : "TLS failed";
+    if (error == SSL_ERROR_ZERO_RETURN || error == SSL_ERROR_SYSCALL) {
+        return "the connection was closed";
+    }
+    apr_snprintf(wire->reason, sizeof(wire->reason), "TLS failed%s%s",
+                 why ? ": " : "", why ? why : "");
+    return wire->reason;
 }
 
 /* Require that the server's certificate is for HOST, a name or an address. */
