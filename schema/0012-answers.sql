@@ -594,6 +594,37 @@ BEGIN
 END
 $$;
 
+-- Whether METADATA is of a mail with which a program has answered: an absence notice
+-- or a read receipt. Internal.
+CREATE FUNCTION crmapi.mail_is_notice(metadata jsonb) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN coalesce(metadata ->> 'automatic' IN ('auto-reply', 'receipt'), false);
+
+-- The subject of ANSWER, a mail, which has none of its own: that of the last mail in
+-- its conversation, else the conversation's, else the agent's name. For the worker.
+CREATE FUNCTION crmapi.answer_subject(workspace uuid, answer uuid) RETURNS text
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    said text;
+BEGIN
+    SELECT coalesce(
+        (SELECT o.metadata ->> 'subject' FROM crmapi.message o
+         WHERE o.workspace_id = m.workspace_id
+           AND o.conversation_id = m.conversation_id AND o.id <> m.id
+           AND o.created_at <= m.created_at AND o.metadata ->> 'subject' <> ''
+           AND NOT crmapi.mail_is_notice(o.metadata)
+         ORDER BY o.created_at DESC, o.id DESC LIMIT 1),
+        nullif(c.subject, ''), a.name)
+    INTO said FROM crmapi.message m
+    JOIN crmapi.conversation c ON c.workspace_id = m.workspace_id
+        AND c.id = m.conversation_id
+    JOIN crmapi.agent a ON a.workspace_id = c.workspace_id AND a.id = c.bot_id
+    WHERE m.workspace_id = answer_subject.workspace AND m.id = answer;
+    RETURN CASE WHEN said ~* '^re:' THEN said ELSE 'Re: ' || said END;
+END
+$$;
+
 -- REFS, Message-IDs, as the value of the header References: what is no such id is
 -- left out, and of many the first and the last 20 are kept. Internal.
 CREATE FUNCTION crmapi.answer_thread(refs text[]) RETURNS text

@@ -557,12 +557,16 @@ END
 $$;
 
 -- Update CONVERSATION for ITEM of the time AT from the contact PERSON. SAYS:
--- it has a message. Locks: conversation, chat_unseen. Internal.
+-- it has a message, which opens the conversation again unless a program has
+-- answered. Locks: conversation, chat_unseen. Internal.
 CREATE FUNCTION crmapi.intake_update_conversation(workspace uuid,
         conversation uuid, person uuid, item crmapi.intake_item,
         says boolean, at timestamptz)
     RETURNS void
     LANGUAGE plpgsql AS $$
+DECLARE
+    opens CONSTANT boolean := says AND NOT (item.automatic IS TRUE
+        AND crmapi.mail_is_notice(item.metadata));
 BEGIN
     UPDATE crmapi.conversation c SET
         contact_id = coalesce(c.contact_id, person),
@@ -579,10 +583,10 @@ BEGIN
             THEN greatest(c.last_message_at, at) ELSE c.last_message_at END,
         last_active_at = greatest(c.last_active_at, at),
         active = CASE WHEN item.ended THEN false
-            ELSE c.active OR says END,
-        archived = CASE WHEN says AND c.archived THEN false
+            ELSE c.active OR opens END,
+        archived = CASE WHEN opens AND c.archived THEN false
             ELSE c.archived END,
-        archived_at = CASE WHEN NOT (says AND c.archived IS TRUE)
+        archived_at = CASE WHEN NOT (opens AND c.archived IS TRUE)
             THEN c.archived_at END,
         human_takeover = coalesce(item.takeover, c.human_takeover),
         sentiment_positive = coalesce(item.positive, c.sentiment_positive),

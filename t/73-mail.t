@@ -128,6 +128,30 @@ subtest "threads by In-Reply-To and References, whoever writes" => sub {
     is($got->{conversation_id}, $talk, "else by sender and agent");
 };
 
+subtest "18.5 what a program answers opens no conversation again" => sub {
+    my $first = taken(mail("A question", From => "kay\@example.org",
+        "Message-ID" => "<kay-$$\@example.org>"));
+    my $path = "/api/v1/conversations/$first->{conversation_id}";
+    for ([0, "Auto-Submitted" => "auto-replied"], [0, "X-Autoreply" => "yes"],
+         [0, "Content-Type" => "multipart/report; boundary=b;"
+            . " report-type=disposition-notification"], [1]) {
+        my ($opens, %headers) = @$_;
+        $c->patch($path, { active => false, archived => true });
+        my $closed = conversation($first->{conversation_id});
+        my $got = taken(mail("I am away", From => "kay\@example.org",
+            "In-Reply-To" => "<kay-$$\@example.org>", %headers));
+        my $now = conversation($first->{conversation_id});
+        my ($name) = (%headers, "a person");
+        is($got->{conversation_id}, $first->{conversation_id},
+            "$name: in its thread");
+        is_deeply([@$now{qw(active archived archived_at)}], $opens
+            ? [true, false, undef] : [false, true, $closed->{archived_at}],
+            "$name: " . ($opens ? "open" : "closed"));
+        ok($now->{last_message_at} gt $closed->{last_message_at},
+            "$name: the last message");
+    }
+};
+
 subtest "plus-addressing, --recipient, several agents" => sub {
     my $got = taken(mail("plus", To => "x\@y.example"), "--recipient",
         $sales =~ s/@/+lead-7@/r);

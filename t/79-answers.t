@@ -128,6 +128,35 @@ sub header {
     return $head =~ /^$name: ((?:.*\n[ \t])*.*)$/mi ? $1 =~ s/\n//gr : undef;
 }
 
+subtest "19.1 the subject is that of the mail that is answered" => sub {
+    my $talk = mail_talk("s\@x.example", conversation => { subject => "Lamps" });
+    my $mail = sub {
+        my ($subject, %header) = @_;
+        my ($code, $out, $err) = crmapictl($database, { stdin => join "",
+            map({ "$_\n" } "From: s\@x.example", "To: $sales", "Subject: $subject",
+            "Message-ID: <s-" . ++$count . "\@x.example>", map({
+                "$_: $header{$_}" } sort keys %header), ""), "Text\n" },
+            "--json", "deliver");
+        is($code, 0, "a mail: $subject") or diag($err);
+        like($out, qr/$talk/, "of this conversation");
+    };
+    my $subject = sub {
+        answer($talk, @_);
+        $worker->once;
+        return header((mails("s\@x.example"))[-1], "Subject");
+    };
+    is($subject->("A"), "Re: Lamps", "the conversation's");
+    $mail->("Chairs");
+    is($subject->("B"), "Re: Chairs", "another one");
+    $mail->("RE: Tables");
+    is($subject->("C"), "RE: Tables", "one that is a reply");
+    $mail->("Away", "Auto-Submitted" => "auto-replied");
+    $mail->("");
+    is($subject->("D"), "RE: Tables", "not a program's, nor none");
+    is($subject->({ content => "E", subject => "Beds" }), "Beds", "its own");
+    is($subject->("F"), "Re: Beds", "that of ours");
+};
+
 subtest "a mail is answered in its thread" => sub {
     my $talk = mail_talk("a\@x.example", conversation => { subject => "Öl?" });
     my $stop = $c->patch("/api/v1/conversations/$talk", { active => false });

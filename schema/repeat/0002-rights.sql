@@ -103,7 +103,7 @@ function (who, names) AS (VALUES
         ' retention_conversations retention_events retention_submissions'
         ' step_failed mail_named step_names'
         ' step_refused step_sent step_take'
-        ' answer_channel message_channel chat_mail answer_take answer_sent answer_failed answer_refused answer_names'
+        ' answer_channel message_channel chat_mail answer_take answer_sent answer_failed answer_refused answer_names answer_subject'
         ' step_wait token_sign_link upkeep_begin usage_due usage_measure usage_trim'
         ' webhook_attempted webhook_body'
         ' webhook_cancelled webhook_sign webhook_wait worker_beat'),

@@ -10,9 +10,8 @@ static const crmd_source_t answers = {
     .id_member = "message_id", .part_member = "message_id",
     .gone = "it has ended, or an address is suppressed", .subject_whole = 1,
     .read = "SELECT crmapi.message_channel(c.type, m.role), m.to_identifier,"
-    " coalesce(m.metadata ->> 'subject', CASE WHEN c.subject ~* '^re:'"
-    " THEN c.subject ELSE 'Re: ' || coalesce(nullif(c.subject, ''), a.name)"
-    " END), m.content, NULL,"
+    " coalesce(m.metadata ->> 'subject', crmapi.answer_subject($1::uuid,"
+    " $2::uuid)), m.content, NULL,"
     " nullif(coalesce(nullif(a.email_outbound_email, ''), a.agent_email), ''),"
     " nullif(a.agent_email, ''),"
     " nullif(a.agent_phone, ''),"
