@@ -302,6 +302,17 @@ subtest "a folder that cannot be written" => sub {
     like($err, qr/^crmapid: run_dir: \Q$scratch\E\/file\/below: /, "says why");
 };
 
+subtest "a folder that another daemon has" => sub {
+    my $run_dir = "$scratch/shared";
+    my @two = map { worker(database => $database, no_start => 1,
+        conf => { run_dir => $run_dir }) } 1 .. 2;
+    $two[0]->start;
+    $two[1]->expect_log(qr/CRM3015: run_dir: \Q$run_dir\E: another crmapid has it/ => 1);
+    $two[1]->start;
+    ok($two[1]->wait_log(qr/CRM3015/), "the second one tells");
+    $_->stop for @two;
+};
+
 subtest "a folder that cannot be written while it runs" => sub {
     my $run_dir = "$scratch/run";
     my $other = database();
