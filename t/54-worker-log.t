@@ -156,4 +156,16 @@ subtest "a file that may not become larger is told" => sub {
     cmp_ok($code, "<", 126, "no signal ends it");
     like($out, qr/run_dir: \S+: File too large/, "the reason");
 };
+subtest "a limit of open files that is too low for the threads is told" => sub {
+    my $beside = worker(database => $database, no_start => 1);
+    for my $case (["-n 90", 2], ["-Sn 90", 0]) {
+        my ($limit, $expected) = @$case;
+        my ($code, $out, $err) = run_program(command => ["bash", "-c",
+            "ulimit $limit; exec \"\$@\"", "x", $beside->command("-t")],
+            env => $beside->environment);
+        is($code, $expected, "ulimit $limit");
+        like($err, $code ? qr/ up to \d+ open files.* allows 90 .*LimitNOFILE/
+                         : qr/\A\z/, "what it says");
+    }
+};
 done_testing;

@@ -40,3 +40,21 @@ void crm_process_files(void)
         }
     }
 }
+
+unsigned long crm_process_allow(unsigned long count)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit)) {
+        return count;
+    }
+    if (limit.rlim_cur < count) {
+        rlim_t now = limit.rlim_cur;
+
+        limit.rlim_cur = limit.rlim_max < count ? limit.rlim_max : count;
+        if (setrlimit(RLIMIT_NOFILE, &limit)) {
+            limit.rlim_cur = now;
+        }
+    }
+    return (unsigned long)limit.rlim_cur;
+}

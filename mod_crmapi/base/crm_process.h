@@ -13,4 +13,8 @@ int crm_process_seal(void);
  * signal. */
 void crm_process_files(void);
 
+/* Let this process have COUNT open files, if the system's hard limit allows it.
+ * Return how many it may have. */
+unsigned long crm_process_allow(unsigned long count);
+
 #endif /* CRM_PROCESS_H */

@@ -5,6 +5,7 @@
 #include "crm_array.h"
 #include "crm_certificates.h"
 #include "crm_channel.h"
+#include "crm_process.h"
 #include "crmapid_conn.h"
 #include "crmapid_generate.h"
 #include "crmapid_relay.h"
@@ -30,12 +31,39 @@ static crm_error_t *check_files(const crmd_config_t *config, apr_pool_t *pool)
     return NULL;
 }
 
+/* Files that a thread may have open at once. A job: a connection to the database,
+ * one to a server, libcurl's own, the resolver's, a file of certificates. A session
+ * of LMTP: the two connections and a spare one. */
+#define FILES_OF_JOB 8
+#define FILES_OF_SESSION 3
+
+/* The log, the journal, other threads' connections, and clients of status_listen. */
+#define FILES_BESIDE 64
+
+/* Refuse more threads than the system gives files to. */
+static crm_error_t *check_limit(const crmd_config_t *config, apr_pool_t *pool)
+{
+    int jobs = config->threads + config->answer_threads
+               + config->webhook_threads;
+    unsigned long needed = (unsigned long)(
+        jobs * FILES_OF_JOB + config->lmtp_threads * FILES_OF_SESSION
+        + FILES_BESIDE);
+    unsigned long allowed = crm_process_allow(needed);
+
+    return allowed >= needed ? NULL
+           : crm_error_createf(CRM_E_BAD_REQUEST, pool, "crmapid may need up to"
+                               " %lu open files with its threads, and the"
+                               " system allows %lu (ulimit -n, systemd's"
+                               " LimitNOFILE)", needed, allowed);
+}
+
 crm_error_t *crmd_config_check(const crmd_config_t *config, apr_pool_t *pool)
 {
     if (!*config->database) {
         return crm_error_create(CRM_E_BAD_REQUEST, "no database: set"
                                 " \"database\", or $CRMAPI_DATABASE", pool);
     }
+    CRM_ERR(check_limit(config, pool));
     CRM_ERR(check_files(config, pool));
     for (int i = 0; i < CRM_CHANNELS; i++) {
         const crm_channel_t *channel = &crm_channels[i];
