@@ -99,7 +99,8 @@ subtest "the dashboard" => sub {
     my %families = map { s/_(?:bucket|sum|count)$//r => 1 } keys %there;
     delete @families{map { s/_(?:bucket|sum|count)$//r } keys %used};
     is_deeply([sort keys %families], [qw(crmapi_database_usable
-        crmapi_limit_full_total crmapi_limit_locks_recovered_total crmapi_store_round_trips_total)],
+        crmapi_limit_full_total crmapi_limit_locks_recovered_total crmapi_store_round_trips_total
+        crmapid_log_lines_lost_total)],
         "it shows all but what alerts are better for");
 };
 
@@ -174,6 +175,7 @@ my %FIRES = (
         ['crmapid_jobs_dead_total{lane="webhook"}', "0 0 1x90", "1x90"]],
     CrmApidDatabase => [20, ["crmapid_database_errors_total", "0+60x90",
         "0+6x90"]],
+    CrmApidLog => [5, ["crmapid_log_lines_lost_total", "0 0 1x90", "1x90"]],
     CrmApidStepsFail => [60,
         ['crmapid_steps_total{relay="smtp",result="failed"}', "0+3x90", "0+1x90"],
         ['crmapid_steps_total{relay="smtp",result="unknown"}', "0+3x90", "0+1x90"],

@@ -168,4 +168,25 @@ subtest "a limit of open files that is too low for the threads is told" => sub {
                          : qr/\A\z/, "what it says");
     }
 };
+subtest "a log file that cannot be written is told elsewhere" => sub {
+    my $file = $worker->dir . "/own.log";
+    my $beside = worker(database => $database, no_start => 1,
+        conf => { log_file => $file });
+    $beside->expect_log(qr/log_file: / => 1);
+    write_file($file, "x" x 1023 . "\n");
+    chmod 0666, $file;
+    my $pid = spawn(command => ["bash", "-c", 'ulimit -f 1; exec "$@"', "x",
+        $beside->command], env => $beside->environment,
+        log => $beside->log_file);
+    ok(wait_for(sub { read_file($beside->log_file, "") ne "" }, 20), "it is told");
+    truncate $file, 0 or die "$file: $!\n";
+    kill HUP => $pid;
+    ok(wait_for(sub { read_file($file) =~ /CRM3016/ }, 20),
+        "and in the log when it can be written");
+    like(read_file($file), qr/ warning: CRM3016: .*: [1-9]\d* \(File too large\)$/m,
+        "with the number of lines that were lost");
+    end_process($pid, "TERM", 40);
+    like(read_file($beside->log_file), qr/ error: log_file: \Q$file\E: File too large/,
+        "with the reason");
+};
 done_testing;

@@ -14,6 +14,7 @@
 #include "apr_time.h"
 
 #include "crm_text.h"
+#include "crmapid_stats.h"
 
 /* Names of levels by crm_level_t, in the log and in the configuration. */
 static const char *const names[] = {
@@ -31,6 +32,9 @@ static crm_level_t limit = CRM_LOG_NOTICE;
 static int descriptor = STDERR_FILENO;
 static int journal;             /* whether stderr is the systemd journal */
 static int json;                /* one object per line */
+static const char *path;        /* of the log; NULL: it is stderr */
+static unsigned long lost;      /* lines that could not be written */
+static int lost_why;            /* errno of the last one */
 
 /* The job that this thread runs, or NULL. */
 static __thread const crmd_log_job_t *current;
@@ -57,6 +61,7 @@ crm_error_t *crmd_log_open(const char *level, const char *format,
         close(descriptor);
     }
     descriptor = fd;
+    path = *file ? apr_pstrdup(pool, file) : NULL;
     journal = fd == STDERR_FILENO && getenv("JOURNAL_STREAM");
     json = !strcmp(format, "json");
     return NULL;
@@ -176,26 +181,67 @@ static int write_json(char *line, crm_level_t level, const char *text)
     return len + 2;
 }
 
-/* Write a line by a single write(), so that lines of several threads are not
- * mixed. The journal takes its level from a prefix. */
-static void write_line(void *baton, crm_level_t level, const char *text)
+/* Write a line to the file FD by a single write(), so that lines of several threads
+ * are not mixed. The journal takes its level from a prefix. Return whether it was
+ * written, with errno set. */
+static int put_line(int fd, crm_level_t level, const char *text)
 {
     char line[LINE + TAIL];
+    ssize_t written;
     int len = 0;
 
-    (void)baton;
-    if (level > limit || level < CRM_LOG_ERR) {
-        return;
-    }
     if (journal) {
         len = apr_snprintf(line, sizeof(line), "<%d>", (int)level);
     }
     len += json ? write_json(line + len, level, text)
                 : write_text(line + len, level, text);
     line[len++] = '\n';
-    /* A failure cannot be logged. */
-    if (write(descriptor, line, (size_t)len) < 0) {
+    written = write(fd, line, (size_t)len);
+    if (written >= 0 && written < len) {
+        errno = ENOSPC;
+    }
+    return written == len;
+}
+
+/* The log could not be written, because of errno. Tell it on standard error, once. */
+static void tell_lost(void)
+{
+    char text[512], why[128];
+
+    lost_why = errno;
+    if (!__atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED) && path) {
+        apr_snprintf(text, sizeof(text), "log_file: %s: %s", path,
+                     apr_strerror(lost_why, why, sizeof(why)));
+        put_line(STDERR_FILENO, CRM_LOG_ERR, text);
+    }
+}
+
+/* The log can be written. Tell how many lines it lacks. */
+static void tell_found(void)
+{
+    unsigned long count = __atomic_exchange_n(&lost, 0, __ATOMIC_RELAXED);
+    char text[256], why[128];
+
+    if (count) {
+        apr_snprintf(text, sizeof(text), "CRM3016: lines of the log that could"
+                     " not be written: %lu (%s)", count,
+                     apr_strerror(lost_why, why, sizeof(why)));
+        put_line(descriptor, CRM_LOG_WARNING, text);
+    }
+}
+
+static void write_line(void *baton, crm_level_t level, const char *text)
+{
+    (void)baton;
+    if (level > limit || level < CRM_LOG_ERR) {
         return;
+    }
+    if (put_line(descriptor, level, text)) {
+        tell_found();
+    }
+    else {
+        crm_metrics_add(&crmd_stats.log_lost, 1);
+        tell_lost();
     }
 }
 

@@ -8,7 +8,8 @@
 
 /* Open FILE ("": stderr) and log lines up to LEVEL to it from now on, in FORMAT:
  * "text", or "json" for one object per line. Lines to the systemd journal begin
- * with its level. Errors: the file cannot be opened; then the log does not
+ * with its level. What cannot be written is counted, and told when it can be. POOL
+ * lives as long as the log. Errors: the file cannot be opened; then the log does not
  * change. */
 crm_error_t *crmd_log_open(const char *level, const char *format,
                            const char *file, apr_pool_t *pool);

@@ -43,6 +43,7 @@ typedef struct crmd_stats_t {
     apr_uint64_t connections;   /* a gauge: open ones to the database */
     apr_uint64_t connects;      /* connections that were opened */
     apr_uint64_t db_errors;     /* statements and connections that failed */
+    apr_uint64_t log_lost;      /* lines of the log that could not be written */
 } crmd_stats_t;
 
 extern crmd_stats_t crmd_stats;

@@ -211,6 +211,8 @@ static const family_t families[] = {
      "opened", put_count, IN_STATS(connects)},
     {"crmapid_database_errors", "counter", "Rounds of a thread that failed "
      "because of the database", put_count, IN_STATS(db_errors)},
+    {"crmapid_log_lines_lost", "counter", "Lines of the log that could not be "
+     "written", put_count, IN_STATS(log_lost)},
 };
 
 void crmd_scrape(crm_metrics_t *metrics, const crmd_config_t *config,
