@@ -11,6 +11,7 @@ use CrmTest;
 use CrmTest::Data;
 use CrmTest::Provider;
 use CrmTest::Smtpd;
+use Encode qw(decode);
 use File::Temp qw(tempdir);
 use MIME::QuotedPrint qw(decode_qp);
 use Time::HiRes qw(time);
@@ -192,7 +193,7 @@ subtest "a value is one line and no link in a mail of ours" => sub {
         my ($to) = @_;
         my ($mail) = grep { /^X-Envelope-To: $to/m } received($smtp);
         my ($head, $body) = split /\n\n/, decode_qp($mail =~ s/\r//gr), 2;
-        return ($head =~ s/\n[ \t]+/ /gr, $body);
+        return (decode("MIME-Header", $head =~ s/\n[ \t]+/ /gr), $body);
     };
     my ($head, $body) = $text->("chief");
     my ($subject) = $head =~ /^Subject: (.*)/m;

@@ -93,20 +93,17 @@ int crmd_mail_number(const char *number)
 
 const char *crmd_mail_line(const char *text, apr_size_t max, apr_pool_t *pool)
 {
-    const char *clean = crm_text_one_line(text ? text : "",
-                                          text ? strlen(text) : 0, max, pool);
-    char *line = apr_pstrdup(pool, clean), *c;
-
-    while ((c = strstr(line, "=?"))) {
-        *c = '-';
-    }
-    return line;
+    return crm_text_one_line(text ? text : "", text ? strlen(text) : 0, max,
+                             pool);
 }
 
 int crmd_mail_needs_words(const char *text)
 {
     size_t run = 0;
 
+    if (strstr(text, "=?")) {
+        return 1;
+    }
     for (; *text && run <= RUN_MOST; text++) {
         run = *text & 0x80 ? RUN_MOST + 1 : *text == ' ' ? 0 : run + 1;
     }

@@ -19,12 +19,11 @@ const char *crmd_mail_quoted(const char *address, apr_pool_t *pool);
 int crmd_mail_number(const char *number);
 
 /* Return TEXT (NULL: "") as one line of valid UTF-8 of at most MAX bytes, in
- * POOL: it cannot begin another header. "=?" is replaced: a reader would decode
- * an encoded word (RFC 2047). */
+ * POOL: it cannot begin another header. */
 const char *crmd_mail_line(const char *text, apr_size_t max, apr_pool_t *pool);
 
 /* Return whether TEXT, one line, can be in a header only as encoded words: it is not
- * ASCII, or cannot be folded. */
+ * ASCII, cannot be folded, or has "=?", which a reader would decode (RFC 2047). */
 int crmd_mail_needs_words(const char *text);
 
 /* Return the value of the header NAME with TEXT, one line of valid UTF-8, as encoded

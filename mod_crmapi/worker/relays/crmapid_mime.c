@@ -16,11 +16,13 @@
 #include "crmapid_mail_header.h"
 #include "crmapid_mail_html.h"
 
-/* Maximum bytes of texts in headers; the rest is cut off. A name must fit on a
- * line: GMime folds longer ones inside the quotes, and some mail readers show
- * the fold. */
-#define NAME_BYTES 64
+/* Maximum bytes of texts in headers; the rest is cut off. */
+#define NAME_BYTES 256
 #define SUBJECT_BYTES 2000
+
+/* Maximum bytes of a name that is not put into encoded words. GMime folds longer
+ * ones inside the quotes, and some mail readers show the fold. */
+#define PLAIN_NAME_BYTES 64
 
 /* ---- bodies -------------------------------------------------------------- */
 
@@ -262,7 +264,7 @@ static const char *add_mailbox(GMimeMessage *mime, GMimeAddressType type,
     internet_address_list_add(g_mime_message_get_addresses(mime, type),
                               mailbox);
     g_object_unref(mailbox);
-    if (crmd_mail_needs_words(name)) {
+    if (crmd_mail_needs_words(name) || strlen(name) > PLAIN_NAME_BYTES) {
         set_raw(mime, fields[type], crmd_mail_words(fields[type], name, ascii,
                                                     pool), pool);
     }
