@@ -87,10 +87,20 @@ subtest "a wrong configuration names file, line and rule" => sub {
         ["email_relay = mail", qr/email_relay must be one of/],
         ["webhook_private = yes", qr/webhook_private must be on or off/],
         ["maildir = here", qr/maildir must begin with \//],
-        ["public_url = example.org", qr/public_url must be a URL/],
-        ["public_url = ftp://example.org", qr/public_url must be a URL that begins/],
-        ["public_url = https://example.org/?a=b", qr/public_url must .* no query/],
-        ["openai_url = https://example.org/v1#x", qr/openai_url must .* no query/],
+        ["public_url = https://example.org/?a=b", qr/public_url must .*without a query/],
+        ["openai_url = https://example.org/v1#x", qr/openai_url must .*without a query/],
+        (map { my ($name, $scheme) = @$_;
+            ["$name = example.org", qr/$name must .* $scheme:\/\/ or ${scheme}s:\/\//],
+            ["$name = ftp://example.org", qr/$name must .* that begins with $scheme:/],
+            ["$name = ${scheme}x://example.org", qr/$name must .* that begins with/],
+            ["$name = $scheme:///x", qr/$name must be a URL with a host/],
+            ["$name = $scheme://:25", qr/$name must be a URL with a host/],
+            ["$name = $scheme://[::1", qr/$name must be a URL with a host/],
+            (map { ["$name = $scheme://example.org:$_/x",
+                qr/$name must .* whose port is from 1 to 65535$/] }
+                "0", "65536", "70000", "", "-1"),
+        } [smtp_url => "smtp"], map { [$_ => "http"] } qw(public_url openai_url
+            provider_url twilio_url twilio_status_url)),
         # what would fail each mail, at the first step of each sequence
         ["mail_from = CRM <crm\@x.example>", qr/mail_from must be an address alone/],
         ["mail_from = crm", qr/mail_from must be an address/],

@@ -6,8 +6,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "apr_strings.h"
+#include "apr_uri.h"
 
 #include "crm_array.h"
 #include "crm_text.h"
@@ -82,27 +84,52 @@ static const char *parse_path(void *target, const crmd_setting_t *setting,
     return parse_text(target, setting, text, pool);
 }
 
-static const char *parse_url(void *target, const crmd_setting_t *setting,
+/* Return NULL if TEXT is a URL of the scheme PLAIN or of the same with TLS, such as
+ * "https", whose server can be asked. Otherwise return the rule that it breaks. */
+static const char *url_rule(const char *text, const char *plain,
+                            apr_pool_t *pool)
+{
+    size_t len = strlen(plain);
+    apr_uri_t parts;
+    apr_int64_t port;
+
+    if (strncasecmp(text, plain, len)
+        || strncmp(text + len + (strchr("sS", text[len]) && text[len]), "://",
+                   3)) {
+        return apr_pstrcat(pool, "must be a URL that begins with ", plain,
+                           ":// or ", plain, "s://", NULL);
+    }
+    if (strpbrk(text, " \t\"<>") || apr_uri_parse(pool, text, &parts)
+        || !parts.hostname || !*parts.hostname) {
+        return "must be a URL with a host";
+    }
+    port = parts.port_str ? apr_atoi64(parts.port_str) : 1;
+    return port > 0 && port < 65536 ? NULL
+           : "must be a URL whose port is from 1 to 65535";
+}
+
+static const char *parse_web(void *target, const crmd_setting_t *setting,
                              const char *text, apr_pool_t *pool)
 {
-    const char *host = strstr(text, "://");
+    const char *rule = *text ? url_rule(text, "http", pool) : NULL;
 
-    if (*text && (!host || !host[3] || strpbrk(text, " \t\"<>"))) {
-        return "must be a URL";
-    }
-    return parse_text(target, setting, text, pool);
+    return rule ? rule : parse_text(target, setting, text, pool);
+}
+
+static const char *parse_smtp(void *target, const crmd_setting_t *setting,
+                              const char *text, apr_pool_t *pool)
+{
+    const char *rule = url_rule(text, "smtp", pool);
+
+    return rule ? rule : parse_text(target, setting, text, pool);
 }
 
 /* A URL that paths are put behind. */
 static const char *parse_base(void *target, const crmd_setting_t *setting,
                               const char *text, apr_pool_t *pool)
 {
-    if (*text && ((strncmp(text, "http://", 7) && strncmp(text, "https://", 8))
-                  || strpbrk(text, "?#"))) {
-        return "must be a URL that begins with http:// or https:// and has no"
-               " query";
-    }
-    return parse_url(target, setting, text, pool);
+    return strpbrk(text, "?#") ? "must be a URL without a query"
+                               : parse_web(target, setting, text, pool);
 }
 
 static const char *parse_listen(void *target, const crmd_setting_t *setting,
@@ -204,7 +231,8 @@ static const crmd_setting_type_t mailbox = {"mail address", parse_mailbox};
 static const crmd_setting_type_t domain = {"host name", parse_domain};
 static const crmd_setting_type_t word = {"word", parse_word};
 static const crmd_setting_type_t path = {"path", parse_path};
-static const crmd_setting_type_t url = {"URL", parse_url};
+static const crmd_setting_type_t web = {"URL", parse_web};
+static const crmd_setting_type_t smtp = {"URL", parse_smtp};
 static const crmd_setting_type_t base = {"URL", parse_base};
 static const crmd_setting_type_t place = {"address", parse_listen};
 static const crmd_setting_type_t number = {"number", parse_number};

@@ -98,7 +98,7 @@ SWITCH(mail_reply_token, "off", "Whether replies and bounces go to"
        " addresses that name the mail, such as sales+TOKEN@example.org:"
        " for relays that replace Message-IDs. The mail server must deliver"
        " such addresses.")
-TEXT(smtp_url, url, "smtp://127.0.0.1:25", "Mail server: smtp:// or"
+TEXT(smtp_url, smtp, "smtp://127.0.0.1:25", "Mail server: smtp:// or"
      " smtps://.")
 WORD(smtp_tls, "starttls", "no|opportunistic|starttls",
      "Encryption of smtp://: none, if the server offers it, or"
@@ -118,7 +118,7 @@ SWITCH(smtp_deduplicates, "off", "Whether the server drops a mail whose"
 SWITCH(smtp_dsn, "on", "Whether a server that offers DSN (RFC 3461) is asked"
        " for a report of each delivery, which makes a message delivered."
        " Such reports go where bounces go.")
-TEXT(provider_url, url, "", "URL to which the relay http posts"
+TEXT(provider_url, web, "", "URL to which the relay http posts"
      " messages.")
 TEXT(provider_token_file, path, "", "File with its Bearer token. Not set:"
      " $CRMAPID_PROVIDER_TOKEN.")
@@ -133,7 +133,7 @@ TEXT(twilio_url, base, "https://api.twilio.com", "URL of Twilio's API.")
 TEXT(twilio_account, text, "", "SID of the Twilio account.")
 TEXT(twilio_token_file, path, "", "File with its auth token. Not set:"
      " $CRMAPID_TWILIO_TOKEN.")
-TEXT(twilio_status_url, url, "", "URL to which Twilio reports what became"
+TEXT(twilio_status_url, web, "", "URL to which Twilio reports what became"
      " of a text message, such as"
      " https://crm.example.com/crmapi/intake/v1/twilio/status.")
 

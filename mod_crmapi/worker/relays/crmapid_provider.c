@@ -154,11 +154,9 @@ static void send_message(crmd_receipt_t *receipt,
 static crm_error_t *check(const crmd_config_t *config,
                           const crm_channel_t *channel, apr_pool_t *pool)
 {
-    if (strncasecmp(config->provider_url, "http://", 7)
-        && strncasecmp(config->provider_url, "https://", 8)) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "provider_url must be"
-                                 " an http(s) URL: the relay of %s is http",
-                                 channel->way);
+    if (!*config->provider_url) {
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "provider_url is not"
+                                 " set: the relay of %s is http", channel->way);
     }
     if (strpbrk(config->provider_token, "\r\n")) {
         return crm_error_create(CRM_E_BAD_REQUEST, "the provider's token has"

@@ -480,10 +480,6 @@ static crm_error_t *check(const crmd_config_t *config,
         return crm_error_createf(CRM_E_BAD_REQUEST, pool, "the relay smtp is"
                                  " for email only, not for %s", channel->way);
     }
-    if (!is_smtps(config) && strncasecmp(config->smtp_url, "smtp:", 5)) {
-        return crm_error_create(CRM_E_BAD_REQUEST, "smtp_url must begin with"
-                                " smtp:// or smtps://", pool);
-    }
     if (*config->smtp_user && !is_smtps(config)
         && strcmp(config->smtp_tls, "starttls")) {
         return crm_error_create(CRM_E_BAD_REQUEST, "smtp_user needs smtp_tls ="
