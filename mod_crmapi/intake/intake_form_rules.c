@@ -164,6 +164,24 @@ static const char *length_rule(const crm_webform_field_t *field,
                           " characters", field->min_length) : NULL;
 }
 
+/* Return TEXT as it was meant, in POOL: in one line a tab, which cells of a table
+ * leave, is a blank; in a text of several lines the vertical tab and the form feed, by
+ * which word processors break lines and pages, are line ends. */
+static const char *meant(const char *text, int multiline, apr_pool_t *pool)
+{
+    char *copy = apr_pstrdup(pool, crm_form_lines(text, pool));
+
+    for (char *c = copy; *c; c++) {
+        if (multiline && (*c == '\v' || *c == '\f')) {
+            *c = '\n';
+        }
+        else if (!multiline && *c == '\t') {
+            *c = ' ';
+        }
+    }
+    return copy;
+}
+
 const char *crm_webform_rule(const char **canonical_p,
                              const crm_webform_field_t *field,
                              const char *value, apr_pool_t *pool)
@@ -171,7 +189,7 @@ const char *crm_webform_rule(const char **canonical_p,
     int multiline = field->type == CRM_WEBFORM_TEXTAREA;
     const char *rule;
 
-    value = crm_form_lines(value, pool);
+    value = meant(value, multiline, pool);
     *canonical_p = value;
     rule = length_rule(field, value, pool);
     if (rule) {

@@ -206,6 +206,12 @@ START_TEST(texts)
             "must be one line without control characters");
     takes("{\"type\":\"textarea\"}", "f=a%0D%0Ab%0Dc%09",
           "{\"f\":\"a\\nb\\nc\"}");
+    /* what is pasted from a table or from Word */
+    takes("true", "f=Ada%09King%09", "{\"f\":\"Ada King\"}");
+    takes("{\"type\":\"textarea\"}", "f=a%0Bb%0Cc%09d",
+          "{\"f\":\"a\\nb\\nc\\td\"}");
+    refuses("true", "f=a%0Bb",
+            "must be one line without control characters");
     refuses("{\"type\":\"textarea\"}", "f=a%1Bb",
             "must not contain control characters");
     refuses("true", "f=a&f=b", "must be one answer");
