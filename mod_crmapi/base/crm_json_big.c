@@ -44,6 +44,14 @@ static int may_have(const char *text, apr_size_t len)
     return 0;
 }
 
+/* Return whether json-c would clamp the integer of LEN digits at TEXT, which has no
+ * sign. */
+static int is_clamped(const char *text, apr_size_t len)
+{
+    return len > DIGITS
+           || (len == DIGITS && memcmp(text, first, DIGITS) >= 0);
+}
+
 /* Return the length of the number or of anything else at TEXT, before END. *IS_BIG_P:
  * it is an integer that json-c would clamp. */
 static apr_size_t token_len(int *is_big_p, const char *text, const char *end)
@@ -57,9 +65,7 @@ static apr_size_t token_len(int *is_big_p, const char *text, const char *end)
     while (text + len < end && strchr("0123456789+-.eE", text[len])) {
         len++;
     }
-    *is_big_p = len == digits
-                && (digits > DIGITS
-                    || (digits == DIGITS && memcmp(text, first, DIGITS) >= 0));
+    *is_big_p = len == digits && is_clamped(text, digits);
     return len;
 }
 
@@ -91,12 +97,12 @@ const char *crm_json_big_mark(apr_size_t *len_p, const char *text,
 static void restore(json_object *value)
 {
     const char *text = json_object_to_json_string(value);
-    size_t len = strlen(text), digits = strspn(text, "-0123456789");
+    size_t sign = *text == '-', digits = strspn(text + sign, "0123456789");
 
-    if (digits > DIGITS - 1 && digits + strlen(MARK) == len
-        && !strcmp(text + digits, MARK)) {
+    if (is_clamped(text + sign, digits)
+        && !strcmp(text + sign + digits, MARK)) {
         json_object_set_serializer(value, json_object_userdata_to_json_string,
-                                   strndup(text, digits),
+                                   strndup(text, sign + digits),
                                    json_object_free_userdata);
     }
 }

@@ -23,11 +23,10 @@ static const char *const display_bad[] = {
     "video", "xml", "xmp"
 };
 
-/* What no value of an attribute may have, in lower case, except a title's or an
- * alternative text's. */
+/* What no style may have. */
 static const char *const display_words[] = {
     "javascript:", "vbscript:", "data:", "url(", "expression", "@import",
-    "behavior", "-moz-binding", "position", "srcdoc"
+    "behavior", "-moz-binding", "position"
 };
 
 /* The attributes that there may be. */
@@ -56,8 +55,7 @@ static int display_is_in(const char *const *list, size_t count,
 static const char *display_value(const char *name, size_t name_len,
                                  const char *value, size_t len)
 {
-    int is_text = (name_len == 5 && !strncmp(name, "title", 5))
-                  || (name_len == 3 && !strncmp(name, "alt", 3));
+    int is_style = name_len == 5 && !strncmp(name, "style", 5);
     char copy[DISPLAY_VALUE];
 
     if (!DISPLAY_IN(display_names, name, name_len)) {
@@ -68,11 +66,9 @@ static const char *display_value(const char *name, size_t name_len,
     }
     memcpy(copy, value, len);
     copy[len] = '\0';
-    for (size_t i = 0; !is_text && i < sizeof(display_words)
+    for (size_t i = 0; is_style && i < sizeof(display_words)
          / sizeof(*display_words); i++) {
-        if (strcasestr(copy, display_words[i])
-            && strncmp(name, "href", name_len) != 0
-            && strncmp(name, "src", name_len) != 0) {
+        if (strcasestr(copy, display_words[i])) {
             return display_words[i];
         }
     }
@@ -87,8 +83,7 @@ static const char *display_value(const char *name, size_t name_len,
         && strncasecmp(copy, "https://", 8)) {
         return "a scheme of an image";
     }
-    if (name_len == 5 && !strncmp(name, "style", 5)
-        && strpbrk(copy, "\\/@*<>{}'\"&")) {
+    if (is_style && strpbrk(copy, "\\/@*<>{}'\"&")) {
         return "a character of a style";
     }
     return NULL;
