@@ -90,6 +90,7 @@ typedef struct writer_t {
     int newlines;               /* line ends before the next text; 2: a blank
                                    line */
     int space;                  /* whether a space comes before the next text */
+    int marked;                 /* whether the mark of an item waits for its text */
     int begun;                  /* whether there is any text */
     int last_quotes;            /* QUOTES at the last text */
 } writer_t;
@@ -110,6 +111,16 @@ static void want_newlines(writer_t *writer, int count)
         writer->newlines = count;
     }
     writer->space = 0;
+    writer->marked = 0;
+}
+
+/* The same at the edge of a block: that with which an item begins is on the line of
+ * the item's mark. */
+static void want_edge(writer_t *writer, int count)
+{
+    if (!writer->marked) {
+        want_newlines(writer, count);
+    }
 }
 
 /* Begin a line with the marks of its quotes and the indent of its lists. */
@@ -161,6 +172,7 @@ static void prepare(writer_t *writer)
     writer->last_quotes = writer->quotes;
     writer->newlines = 0;
     writer->space = 0;
+    writer->marked = 0;
 }
 
 /* Stop the parser if the text is long enough. */
@@ -278,7 +290,7 @@ static void begin_item(writer_t *writer, const xmlChar **attributes)
     else {
         crm_buf_putc(writer->buf, '-');
     }
-    writer->space = 1;
+    writer->space = writer->marked = 1;
 }
 
 static void begin_effect(writer_t *writer, open_t *open,
@@ -287,8 +299,8 @@ static void begin_effect(writer_t *writer, open_t *open,
     const char *text;
 
     switch (open->effect) {
-    case LINE: want_newlines(writer, 1); break;
-    case PARAGRAPH: want_newlines(writer, 2); break;
+    case LINE: want_edge(writer, 1); break;
+    case PARAGRAPH: want_edge(writer, 2); break;
     case QUOTE: want_newlines(writer, 2); writer->quotes++; break;
     case BULLETS:
     case NUMBERS:
@@ -400,9 +412,9 @@ static void end_element(void *baton, const xmlChar *name)
     writer->pre = open->pre;
     switch (open->effect) {
     case NOTHING: writer->hidden--; break;
-    case LINE:
+    case LINE: want_edge(writer, 1); break;
     case ITEM: want_newlines(writer, 1); break;
-    case PARAGRAPH: want_newlines(writer, 2); break;
+    case PARAGRAPH: want_edge(writer, 2); break;
     case QUOTE: want_newlines(writer, 2); writer->quotes--; break;
     case BULLETS:
     case NUMBERS:

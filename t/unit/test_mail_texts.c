@@ -734,6 +734,12 @@ static const struct {
     {"<details><summary>one</summary>two</details>three", "one\ntwo\nthree"},
     {"a<figure>b<figcaption>c</figcaption></figure>d", "a\nb\nc\nd"},
     {"<menu><li>a<li>b</menu>", "- a\n- b"},
+    {"<ul><li><p>a</p></li><li><p>b</p></li></ul>c", "- a\n\n- b\n\nc"},
+    {"<ol><li><div></div><div>a</div>b</li><li> <div><p>c</div></ol>",
+     "1. a\nb\n2. c"},
+    {"<ul><li></li><li><ul><li><p>a</ul><li><blockquote>b</blockquote></ul>",
+     "-\n-\n  - a\n\n-\n\n> b"},
+    {"<ul><li></ul><p>a", "-\n\na"},
 };
 
 START_TEST(what_html_shows_is_its_text)
