@@ -299,8 +299,8 @@ DECLARE
     last text := btrim(substr(name, length(first) + 1));
     parts text[] := regexp_match(name, '^([^,]*[^, ]) *, *([^,]*[^, ])');
 BEGIN
-    IF translate(lower(parts[2]), '.', '') !~ '(@|[0-9]|(^| )(jr|sr|ii|iii|iv|'
-        'phd|md|esq|mba|inc|ltd|llc|llp|plc|corp|gmbh)$)' THEN
+    IF translate(lower(parts[2]), '.', '') !~ '([@&0-9]|(^| )(jr|sr|ii|iii|iv|'
+        'phd|md|dds|rn|esq|mba|cpa|cfa|inc|ltd|llc|llp|plc|corp|gmbh|kg|ag)$)' THEN
         first := parts[2];
         last := parts[1];
     END IF;

@@ -117,6 +117,9 @@ subtest "the words of a name" => sub {
             [", Ada", ",|Ada"], ["Ada King, Ph.D.", "Ada|King, Ph.D."],
             ["Acme Tools, Inc.", "Acme|Tools, Inc."],
             ["Ada King, Example Ltd", "Ada|King, Example Ltd"],
+            ["Ada King, CPA, CFA", "Ada|King, CPA, CFA"],
+            ["Ada King, Tools GmbH & Co. KG", "Ada|King, Tools GmbH & Co. KG"],
+            ["Sales, Tools & Support", "Sales,|Tools & Support"],
             ["Ada King, ada\@x.example", "Ada|King, ada\@x.example"]) {
         my ($name, $is) = @$one;
         my $got = taken($w, event($w, from => { name => $name,
