@@ -120,8 +120,10 @@ typedef struct crm_batch_t {
                                     the leader */
     int count;                  /* requests, with the leader */
     const crm_sql_t *sqls[CRM_BATCH_MAX];
-    int built;                  /* the text is complete: the waiters' values are
-                                   no longer needed */
+    int built;                  /* the text is complete: SQLS are no longer
+                                   needed, and a waiter may go with its own */
+    /* Of writes: copies of the workspace and id of each row. */
+    const char *workspaces[CRM_BATCH_MAX], *ids[CRM_BATCH_MAX];
     apr_interval_time_t began;
     /* Its result: rows of each request. NULL: it failed. */
     crm_shared_t *shared;

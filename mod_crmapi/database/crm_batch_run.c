@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apr_strings.h"
 #include "apr_time.h"
 
 #include "crm_db_private.h"
@@ -84,6 +85,17 @@ void crm_batch_take(crm_batch_t *batch, const crm_batch_call_t *call)
     crm_waiter_wake(&wake);
 }
 
+/* Keep, in POOL, by what the rows of BATCH, writes, are told apart. */
+static void keep_ids(crm_batch_t *batch, apr_pool_t *pool)
+{
+    for (int i = 0; batch->queue->writes && i < batch->count; i++) {
+        const crm_sql_t *sql = batch->sqls[i];
+
+        batch->workspaces[i] = apr_pstrdup(pool, value_of(sql, 1));
+        batch->ids[i] = apr_pstrdup(pool, value_of(sql, sql->row));
+    }
+}
+
 /* Make the statement of BATCH, in POOL. */
 static void build(crm_stmt_t *stmt, crm_batch_t *batch,
                   const crm_batch_call_t *call)
@@ -105,6 +117,7 @@ static void build(crm_stmt_t *stmt, crm_batch_t *batch,
     stmt->sql = batch->queue->batch_text;
     stmt->count = binds;
     stmt->values = values;
+    keep_ids(batch, call->pool);
     pthread_mutex_lock(&call->batcher->lock);
     batch->built = 1;
     pthread_mutex_unlock(&call->batcher->lock);
@@ -141,10 +154,9 @@ static int find_writer(const crm_batch_t *batch, const PGresult *result,
     int column = PQnfields(result) - 1;
 
     for (int i = 0; i < batch->count; i++) {
-        const crm_sql_t *sql = batch->sqls[i];
-
-        if (!strcmp(PQgetvalue(result, row, column), value_of(sql, sql->row))
-            && !strcmp(PQgetvalue(result, row, column - 1), value_of(sql, 1))) {
+        if (!strcmp(PQgetvalue(result, row, column), batch->ids[i])
+            && !strcmp(PQgetvalue(result, row, column - 1),
+                       batch->workspaces[i])) {
             return i;
         }
     }

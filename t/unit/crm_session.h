@@ -3,7 +3,9 @@
 #ifndef CRM_SESSION_H
 #define CRM_SESSION_H
 
+#include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <check.h>
 #include <libpq-fe.h>
@@ -37,6 +39,23 @@ static inline const char *look(const char *sql)
     }
     PQclear(result);
     return value;
+}
+
+/* The warning "SyncRepWaitForLSN" comes from the server's function of that name, as
+ * when it stops waiting for its standby. */
+#define UNCONFIRMED "SyncRepWaitForLSN"
+
+/* Takes the place of libpq's, which crm_db asks where a notice comes from. */
+char *PQresultErrorField(const PGresult *result, int field);
+char *PQresultErrorField(const PGresult *result, int field)
+{
+    char *(*real)(const PGresult *, int);
+    char *text;
+
+    *(void **)&real = dlsym(RTLD_NEXT, "PQresultErrorField");
+    text = real(result, PG_DIAG_MESSAGE_PRIMARY);
+    return field == PG_DIAG_SOURCE_FUNCTION && text
+           && !strcmp(text, UNCONFIRMED) ? text : real(result, field);
 }
 
 #endif /* CRM_SESSION_H */

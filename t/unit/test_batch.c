@@ -39,6 +39,8 @@
     " SELECT " FIRST "::uuid, " SECOND "::uuid, " THIRD
 #define INSERT_TAIL " WHERE " THIRD " <> 'nobody' AND (SELECT pg_sleep(0.2))" \
     " IS NOT NULL AND 100 / length(" THIRD ") > 0"
+/* Inserts a row when the lock 7 is free. */
+#define INSERT_AWAITED " WHERE crmapi.await() IS NOT NULL"
 #define INSERT_LOCKED " WHERE pg_advisory_xact_lock_shared(" THIRD "::int)" \
     " IS NOT NULL"
 #define UPDATE_HEAD "UPDATE crmapi.thing t SET value = " THIRD
@@ -51,6 +53,10 @@
 #define BLOCKED "SELECT count(*) FROM pg_locks WHERE NOT granted" \
     " AND locktype = 'advisory' AND database = (SELECT oid FROM pg_database" \
     " WHERE datname = current_database())"
+
+/* How many sessions sleep in a statement. */
+#define ASLEEP "SELECT count(*) FROM pg_stat_activity WHERE wait_event =" \
+    " 'PgSleep' AND datname = current_database()"
 
 /* Long enough for any answer. */
 #define LONG apr_time_from_sec(30)
@@ -245,6 +251,7 @@ static void join(int count)
 static void gather(int count)
 {
     gate_set(&gate.closed, 1);
+    gate_set(&gate.joined, 0);
     start(&clients[0]);
     WAIT_FOR(gate_read(&gate.waiting) == 1);
     for (int i = 1; i < count; i++) {
@@ -637,6 +644,33 @@ START_TEST(many_texts)
 }
 END_TEST
 
+/* A queue that is in use is not the one that makes room. */
+START_TEST(many_texts_beside_one_that_is_used)
+{
+    client_t *client;
+
+    for (int i = 0; i < 2; i++) {
+        prepare(i, LOCKED, "7", apr_itoa(pool, i));
+    }
+    look("SELECT pg_advisory_lock(7)");
+    gather(2);
+    gate_set(&gate.closed, 0);
+    WAIT_FOR(*look(BLOCKED) == '1');
+    client = prepare(2, "", "1", "x");
+    for (int i = 0; i < 300; i++) {
+        client->text = apr_psprintf(pool, NUMBERS " LIMIT %d", i + 1);
+        client_main(client);
+        has_numbers(client, 1, "x");
+        crm_rows_drop(&client->rows);
+    }
+    look("SELECT pg_advisory_unlock(7)");
+    join(2);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_str_eq(value(&clients[i], 0, 1), apr_itoa(pool, i));
+    }
+}
+END_TEST
+
 /* All threads ask again and again; each always gets what is its own. */
 static void *storm_main(void *data)
 {
@@ -814,16 +848,18 @@ END_TEST
 /* No more threads than that sleep until a client sends. */
 START_TEST(clients_max)
 {
-    for (int i = 0; i < 5; i++) {
-        prepare_polled(i, "2", "x", CRM_ANSWERED)->source.clients_max = 2;
+    for (int n = 0; n < 2; n++) {
+        for (int i = 0; i < 5; i++) {
+            prepare_polled(i, "2", "x", CRM_ANSWERED)->source.clients_max = 2;
+        }
+        gather(5);
+        gate_set(&gate.closed, 0);
+        join(5);
+        for (int i = 1; i < 5; i++) {
+            ck_assert_int_eq(clients[i].answers, i <= 2);
+        }
+        close_pairs(5);
     }
-    gather(5);
-    gate_set(&gate.closed, 0);
-    join(5);
-    for (int i = 1; i < 5; i++) {
-        ck_assert_int_eq(clients[i].answers, i <= 2);
-    }
-    close_pairs(5);
 }
 END_TEST
 
@@ -916,12 +952,15 @@ static void setup_things(void)
     setup();
     look("CREATE SCHEMA IF NOT EXISTS crmapi;"
          "DROP TABLE IF EXISTS crmapi.thing;"
-         "CREATE TABLE crmapi.thing (workspace_id uuid, id uuid, value text)");
+         "CREATE TABLE crmapi.thing (workspace_id uuid, id uuid, value text);"
+         "CREATE OR REPLACE FUNCTION crmapi.await() RETURNS boolean LANGUAGE"
+         " plpgsql AS $$ BEGIN WHILE NOT pg_try_advisory_xact_lock_shared(7)"
+         " LOOP PERFORM pg_sleep(0.01); END LOOP; RETURN true; END $$");
 }
 
 static void teardown_things(void)
 {
-    look("DROP TABLE crmapi.thing");
+    look("DROP TABLE crmapi.thing; DROP FUNCTION crmapi.await()");
     teardown();
 }
 
@@ -1012,8 +1051,7 @@ START_TEST(lost_inserts_are_not_repeated)
     }
     gather(3);
     gate_set(&gate.closed, 0);
-    WAIT_FOR(*look("SELECT count(*) FROM pg_stat_activity WHERE wait_event ="
-                   " 'PgSleep' AND datname = current_database()") == '1');
+    WAIT_FOR(*look(ASLEEP) == '1');
     shutdown(PQsocket(crm_conn_pg(clients[0].conn)), SHUT_RDWR);
     join(3);
     for (int i = 0; i < 3; i++) {
@@ -1029,21 +1067,82 @@ END_TEST
 START_TEST(inserts_are_not_left)
 {
     for (int i = 0; i < 2; i++) {
-        prepare_write(i, 0, 1, i, apr_itoa(pool, i));
+        prepare_write(i, 0, 1, i, apr_itoa(pool, i))->text = INSERT_AWAITED;
     }
+    look("SELECT pg_advisory_lock(7)");
     gather(2);
     gate_set(&gate.closed, 0);
-    WAIT_FOR(*look("SELECT count(*) FROM pg_stat_activity WHERE wait_event ="
-                   " 'PgSleep' AND datname = current_database()") == '1');
+    WAIT_FOR(*look(ASLEEP) == '1');
     gate_set(&gate.overloaded, 1);
+    WAIT_FOR(is_done(&clients[1]));
+    ck_assert_ptr_nonnull(clients[1].error);
+    ck_assert_ptr_nonnull(strstr(clients[1].error->log, "CRM2006"));
+    look("SELECT pg_advisory_unlock(7)");
     join(2);
     ck_assert_str_eq(value(&clients[0], 0, 0), "0");
     ck_assert_str_eq(look(THINGS), "0 1");
-    if (clients[1].error) {
-        ck_assert_ptr_nonnull(strstr(clients[1].error->log, "CRM2006"));
+}
+END_TEST
+
+/* The server ends the session after its answer, that is, in the commit: nobody
+ * knows of the result, and nobody runs it again. */
+START_TEST(answered_inserts_are_not_repeated)
+{
+    look("CREATE FUNCTION crmapi.late() RETURNS trigger LANGUAGE plpgsql AS"
+         " $$ BEGIN PERFORM crmapi.await(); RETURN NULL; END $$;"
+         "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON crmapi.thing"
+         " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION"
+         " crmapi.late()");
+    look("SELECT pg_advisory_lock(7)");
+    for (int i = 0; i < 3; i++) {
+        prepare_write(i, 0, 1, i, apr_itoa(pool, i))->text = "";
     }
-    else {
-        ck_assert_str_eq(value(&clients[1], 0, 0), "1");
+    gather(3);
+    gate_set(&gate.closed, 0);
+    WAIT_FOR(*look(ASLEEP) == '1');
+    look("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE"
+         " wait_event = 'PgSleep' AND datname = current_database()");
+    join(3);
+    look("SELECT pg_advisory_unlock(7); DROP FUNCTION crmapi.late() CASCADE");
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_nonnull(clients[i].error);
+        ck_assert_int_eq(clients[i].error->code, CRM_E_UNAVAILABLE);
+    }
+    ck_assert_ptr_nonnull(strstr(clients[1].error->log, "CRM2006"));
+}
+END_TEST
+
+/* They are there, but may be lost with the server. */
+START_TEST(unconfirmed_inserts_are_not_repeated)
+{
+    look("CREATE FUNCTION crmapi.warn() RETURNS trigger LANGUAGE plpgsql AS"
+         " $$ BEGIN RAISE WARNING '" UNCONFIRMED "'; RETURN NULL; END $$;"
+         "CREATE TRIGGER warn AFTER INSERT ON crmapi.thing EXECUTE FUNCTION"
+         " crmapi.warn()");
+    for (int i = 0; i < 3; i++) {
+        prepare_write(i, 0, 1, i, apr_itoa(pool, i))->text = "";
+    }
+    go_together(3);
+    look("DROP FUNCTION crmapi.warn() CASCADE");
+    for (int i = 0; i < 3; i++) {
+        ck_assert_ptr_nonnull(clients[i].error);
+        ck_assert_int_eq(clients[i].error->code, CRM_E_UNAVAILABLE);
+    }
+    ck_assert_ptr_nonnull(strstr(clients[1].error->log, "CRM2006"));
+    ck_assert_str_eq(look(THINGS), "0 1 2");
+}
+END_TEST
+
+/* A failure makes each request run twice: fewer of them share the next statement,
+ * and soon as many as before. */
+START_TEST(a_failure_makes_smaller_batches)
+{
+    for (int n = 0; n < 3; n++) {
+        for (int i = 0; i < 4; i++) {
+            prepare_write(i, 0, 1, i, n || i ? "x" : "");
+        }
+        go_together(4);
+        ck_assert_int_eq(clients[0].part.sent, n == 1 ? 2 : 4);
     }
 }
 END_TEST
@@ -1124,6 +1223,7 @@ int main(void)
     tcase_add_test(tcase, is_cancelled_when_nobody_else_wants_it);
     tcase_add_test(tcase, killed_backend);
     tcase_add_test(tcase, many_texts);
+    tcase_add_test(tcase, many_texts_beside_one_that_is_used);
     tcase_add_test(tcase, storm);
     suite_add_tcase(suite, tcase);
     tcase = tcase_create("answered by the leader");
@@ -1144,6 +1244,9 @@ int main(void)
     tcase_add_test(tcase, refused_inserts_did_nothing);
     tcase_add_test(tcase, lost_inserts_are_not_repeated);
     tcase_add_test(tcase, inserts_are_not_left);
+    tcase_add_test(tcase, answered_inserts_are_not_repeated);
+    tcase_add_test(tcase, unconfirmed_inserts_are_not_repeated);
+    tcase_add_test(tcase, a_failure_makes_smaller_batches);
     tcase_add_test(tcase, updates);
     tcase_add_test(tcase, writes_do_not_wait_for_locks);
     suite_add_tcase(suite, tcase);

@@ -397,6 +397,29 @@ START_TEST(no_shared_name_in_an_open_transaction)
 }
 END_TEST
 
+/* What was committed is not sent again, so what follows must not need that. */
+START_TEST(no_shared_name_after_a_commit)
+{
+    const crm_stmt_t stmts[] = {
+        {"BEGIN", 0, NULL},
+        {"INSERT INTO test_db.row VALUES (1)", 0, NULL},
+        {"COMMIT", 0, NULL},
+        {"SELECT 'often'", 0, NULL}
+    };
+    PGresult *results[4];
+    crm_error_t *error;
+
+    adopt(&shared);
+    for (int i = 0; i < 3; i++) {
+        ask("SELECT 'often'");
+    }
+    change_session();
+    error = crm_db_pipeline(results, conn, stmts, 4, pool);
+    ck_assert_msg(!error, "%s", why(error));
+    ck_assert_str_eq(crm_db_value(results[3], 0, 0), "often");
+}
+END_TEST
+
 START_TEST(shared_names_are_limited)
 {
     adopt(&shared);
@@ -499,6 +522,37 @@ START_TEST(a_vanished_statement_is_prepared_anew)
     refuse("SELECT 'gone'", CRM_E_UNAVAILABLE, "26000");
     crm_db_rollback(conn);
     ck_assert_str_eq(ask("SELECT 'gone'"), "gone");
+}
+END_TEST
+
+/* In a transaction it cannot be, but in the next one it is. */
+START_TEST(a_vanished_statement_costs_one_transaction)
+{
+    static const char sql[] = "SELECT count(*) FROM test_db.row";
+
+    ask(sql);
+    change_session();
+    ck_assert_ptr_null(crm_db_exec(conn, "BEGIN", pool));
+    refuse(sql, CRM_E_UNAVAILABLE, "26000");
+    crm_db_rollback(conn);
+    ck_assert_ptr_null(crm_db_exec(conn, "BEGIN", pool));
+    ck_assert_str_eq(ask(sql), "0");
+    ck_assert_ptr_null(crm_db_exec(conn, "COMMIT", pool));
+}
+END_TEST
+
+/* A text that cannot be prepared says so each time, also in a transaction, where
+ * nothing can be tried again. */
+START_TEST(a_text_that_cannot_be_prepared_says_why)
+{
+    static const char sql[] = "SELECT * FROM test_db.none";
+
+    for (int i = 0; i < 3; i++) {
+        refuse(sql, CRM_E_UNAVAILABLE, "42P01");
+        ck_assert_ptr_null(crm_db_exec(conn, "BEGIN", pool));
+        refuse(sql, CRM_E_UNAVAILABLE, "42P01");
+        crm_db_rollback(conn);
+    }
 }
 END_TEST
 
@@ -605,6 +659,10 @@ START_TEST(a_write_that_a_read_only_server_refused_runs_elsewhere)
     ask("INSERT INTO test_db.row VALUES (1)");
     ck_assert_int_ne(PQbackendPID(pg), pid);
     ck_assert_str_eq(look("SELECT count(*) FROM test_db.row"), "1");
+    /* and that one is good for what follows */
+    pid = PQbackendPID(pg);
+    adopt(&named);
+    ck_assert_int_eq(PQbackendPID(pg), pid);
 }
 END_TEST
 
@@ -682,6 +740,49 @@ START_TEST(a_statement_rolled_back_by_a_shutdown_runs_again)
     pthread_join(thread, NULL);
     ck_assert_str_eq(look("SELECT string_agg(n::text, ',') FROM"
                           " test_db.row"), "2");
+}
+END_TEST
+
+/* The session may end after the commit: what has an answer is not sent again, even
+ * if it was rolled back, as here. */
+START_TEST(a_statement_with_an_answer_is_not_sent_again)
+{
+    pthread_t thread;
+
+    look("CREATE TABLE test_db.late (n int);"
+         "CREATE FUNCTION test_db.late() RETURNS trigger LANGUAGE plpgsql AS"
+         " $$ BEGIN IF nextval('test_db.tries') = 1 THEN PERFORM pg_sleep(60);"
+         " END IF; RETURN NULL; END $$;"
+         "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON test_db.late"
+         " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION"
+         " test_db.late()");
+    pthread_create(&thread, NULL, terminate_sleeper, NULL);
+    refuse("INSERT INTO test_db.late VALUES (1)", CRM_E_UNAVAILABLE, "57P01");
+    pthread_join(thread, NULL);
+    ck_assert_str_eq(look("SELECT last_value FROM test_db.tries"), "1");
+    ck_assert_str_eq(look("SELECT count(*) FROM test_db.late"), "0");
+}
+END_TEST
+
+/* A commit that no standby has confirmed is an error, is not repeated, and is none
+ * of the next statement. */
+START_TEST(an_unconfirmed_commit_is_an_error)
+{
+    static const char insert[] = "INSERT INTO test_db.row SELECT"
+                                 " nextval('test_db.tries')";
+    const char *seen;
+
+    look("CREATE FUNCTION test_db.warn() RETURNS trigger LANGUAGE plpgsql AS"
+         " $$ BEGIN RAISE WARNING '" UNCONFIRMED "'; RETURN NULL; END $$;"
+         "CREATE TRIGGER warn AFTER INSERT ON test_db.row EXECUTE FUNCTION"
+         " test_db.warn()");
+    seen = refuse(insert, CRM_E_UNAVAILABLE, NULL)->log;
+    ck_assert_msg(!strncmp(seen, "CRM2007", 7), "%s", seen);
+    ck_assert_str_eq(ask("SELECT count(*) FROM test_db.row"), "1");
+    seen = why(crm_db_exec(conn, insert, pool));
+    ck_assert_msg(!strncmp(seen, "CRM2007", 7), "%s", seen);
+    ck_assert_ptr_null(crm_db_exec(conn, "SELECT 1", pool));
+    ck_assert_str_eq(ask("SELECT count(*) FROM test_db.row"), "2");
 }
 END_TEST
 
@@ -958,6 +1059,41 @@ START_TEST(a_time_for_all_attempts_together)
 }
 END_TEST
 
+/* A statement that was cancelled is not tried again, whatever it fails with. */
+START_TEST(what_was_cancelled_is_not_tried_again)
+{
+    look("CREATE FUNCTION test_db.late() RETURNS void LANGUAGE plpgsql AS $$"
+         " BEGIN PERFORM nextval('test_db.tries'), pg_sleep(60); EXCEPTION"
+         " WHEN query_canceled THEN RAISE EXCEPTION 'late' USING ERRCODE ="
+         " '40001'; END $$");
+    adopt(&hasty);
+    refuse("SELECT test_db.late()", CRM_E_UNAVAILABLE, "40001");
+    ck_assert_str_eq(look("SELECT last_value FROM test_db.tries"), "1");
+}
+END_TEST
+
+static int always(void *baton)
+{
+    (void)baton;
+    return 1;
+}
+
+/* However many were cancelled before. */
+START_TEST(cancel_requests_do_not_run_out)
+{
+    PGresult *result;
+
+    adopt(&named);
+    crm_conn_watch(conn, always, NULL);
+    for (int i = 0; i < 40; i++) {
+        crm_error_t *error = query(&result, "SELECT pg_sleep(60)", NULL);
+
+        ck_assert_msg(error && error->code == CRM_E_REQUEST_TIMEOUT, "%d: %s",
+                      i, why(error));
+    }
+}
+END_TEST
+
 START_TEST(a_silent_server_is_given_up)
 {
     crm_error_t *error;
@@ -1071,6 +1207,21 @@ START_TEST(rows_come_one_by_one)
 }
 END_TEST
 
+/* The time limit is that of each row. 20 kB are more than a server keeps back. */
+START_TEST(rows_may_come_for_longer_than_the_timeout)
+{
+    crm_stmt_t stmt = {"SELECT n, repeat('x', 20000) || pg_sleep(0.5) FROM"
+                       " generate_series(1, 4) n", 0, NULL};
+    const char *gathered = "";
+    crm_error_t *error;
+
+    adopt(&patient);
+    error = crm_db_each(conn, &stmt, gather, &gathered, pool);
+    ck_assert_msg(!error, "%s", why(error));
+    ck_assert_str_eq(gathered, "1 2 3 4 ");
+}
+END_TEST
+
 START_TEST(a_copy_that_fails_says_why)
 {
     crm_error_t *error = copy_in("COPY test_db.row FROM STDIN",
@@ -1153,6 +1304,7 @@ START_TEST(a_session_that_was_cancelled_late_is_not_used_again)
 {
     crm_stmt_t stmt = {"SELECT test_db.late()", 0, NULL};
     const char *gathered = "";
+    PGresult *results[1];
     unsigned session;
     crm_error_t *error;
 
@@ -1174,6 +1326,17 @@ START_TEST(a_session_that_was_cancelled_late_is_not_used_again)
     ck_assert_str_eq(gathered, "late\n");
     ck_assert_str_eq(ask("SELECT 'next'"), "next");
     ck_assert_uint_eq(crm_conn_session(conn), session + 2);
+
+    ck_assert_str_eq(ask(stmt.sql), "late");
+    ck_assert_str_eq(ask("SELECT 'next'"), "next");
+    ck_assert_uint_eq(crm_conn_session(conn), session + 3);
+    error = crm_db_pipeline(results, conn, &stmt, 1, pool);
+    ck_assert_msg(!error, "%s", why(error));
+    ck_assert_str_eq(ask("SELECT 'next'"), "next");
+    ck_assert_uint_eq(crm_conn_session(conn), session + 4);
+    ck_assert_ptr_null(crm_db_exec(conn, stmt.sql, pool));
+    ck_assert_str_eq(ask("SELECT 'next'"), "next");
+    ck_assert_uint_eq(crm_conn_session(conn), session + 5);
 }
 END_TEST
 
@@ -1451,12 +1614,15 @@ static void add_prepared(TCase *tests)
     tcase_add_test(tests, shared_names_depend_on_the_text_only);
     tcase_add_test(tests, shared_names_of_a_table_that_was_altered);
     tcase_add_test(tests, no_shared_name_in_an_open_transaction);
+    tcase_add_test(tests, no_shared_name_after_a_commit);
     tcase_add_test(tests, shared_names_are_limited);
     tcase_add_test(tests, first_use_is_one_round_trip);
     tcase_add_test(tests, the_least_recently_used_is_deallocated);
     tcase_add_test(tests, a_deallocation_that_does_not_happen_is_made_up_for);
     tcase_add_test(tests, more_texts_in_a_pipeline_than_places);
     tcase_add_test(tests, a_vanished_statement_is_prepared_anew);
+    tcase_add_test(tests, a_vanished_statement_costs_one_transaction);
+    tcase_add_test(tests, a_text_that_cannot_be_prepared_says_why);
     tcase_add_test(tests,
                    a_statement_outdated_by_a_migration_is_prepared_anew);
 }
@@ -1475,6 +1641,8 @@ static void add_losses(TCase *tests)
     tcase_add_test(tests, a_server_that_stays_read_only_refuses);
     tcase_add_test(tests, a_session_ended_before_it_read_is_no_loss);
     tcase_add_test(tests, a_statement_rolled_back_by_a_shutdown_runs_again);
+    tcase_add_test(tests, a_statement_with_an_answer_is_not_sent_again);
+    tcase_add_test(tests, an_unconfirmed_commit_is_an_error);
     tcase_add_test(tests, a_lost_transaction_does_not_go_on);
     tcase_add_test(tests, a_statement_without_an_answer_is_not_sent_again);
     tcase_add_test(tests, a_database_that_is_gone_is_unavailable);
@@ -1487,6 +1655,8 @@ static void add_timeouts(TCase *tests)
     tcase_add_test(tests, a_result_is_wanted_again_after_the_next_adoption);
     tcase_add_test(tests, a_pipeline_that_takes_too_long_is_undone);
     tcase_add_test(tests, a_time_for_all_attempts_together);
+    tcase_add_test(tests, what_was_cancelled_is_not_tried_again);
+    tcase_add_test(tests, cancel_requests_do_not_run_out);
     tcase_add_test(tests, a_silent_server_is_given_up);
     tcase_add_test(tests, a_backend_that_does_not_read_is_given_up);
     tcase_add_test(tests, a_server_that_never_lets_in_is_given_up);
@@ -1510,6 +1680,7 @@ static void add_runs(TCase *tests)
     tcase_add_test(tests, values_stay_out_of_the_log);
     tcase_add_loop_test(tests, passwords_stay_out_of_errors, 0, 6);
     tcase_add_test(tests, rows_come_one_by_one);
+    tcase_add_test(tests, rows_may_come_for_longer_than_the_timeout);
     tcase_add_test(tests, a_copy_that_fails_says_why);
     tcase_add_test(tests, a_copy_to_the_client_comes_line_by_line);
     tcase_add_test(tests, a_copy_in_parts_names_the_row_that_is_refused);
