@@ -340,7 +340,12 @@ subtest "a mail server with accounts, one that is away" => sub {
         smtp_password_file => undef });
     $id = start($w, contact => { first_name => "U",
         emails => ["away\@x.example"] });
-    $worker->once;
+    my @others = map { start($w, contact => { first_name => "U",
+        emails => ["away$_\@x.example"] }) } 1 .. 4;
+    $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/ => 4);
+    my @told = grep { /CRM3122/ } split /\n/, $worker->once;
+    is(scalar(grep { / info: / } @told), 4, "it fails five steps");
+    is(scalar(grep { / warning: / } @told), 1, "and is told once");
     is(steps(enrollment($w, $id)), "email scheduled", "nobody listens: later");
     $worker->configure({ smtp_url => "smtp://127.0.0.1:$smtp->{port}" });
     hurry();

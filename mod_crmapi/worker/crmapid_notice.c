@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "apr_time.h"
+#include "apr_strings.h"
 
 #include "crmapid_log.h"
 
@@ -57,4 +57,28 @@ void crmd_notice_flush(int all)
         tell(&notices[i], all);
     }
     pthread_mutex_unlock(&lock);
+}
+
+crm_level_t crmd_notice_repeated(const char **others_p,
+                                 crmd_repeated_t *repeated, apr_pool_t *pool)
+{
+    apr_time_t now = apr_time_now();
+    crm_level_t level = CRM_LOG_INFO;
+
+    *others_p = "";
+    pthread_mutex_lock(&lock);
+    if (repeated->told && now - repeated->told < EVERY) {
+        repeated->others++;
+    }
+    else {
+        level = CRM_LOG_WARNING;
+        if (repeated->others) {
+            *others_p = apr_psprintf(pool, " (and %lu more since the last such"
+                                     " warning)", repeated->others);
+        }
+        repeated->told = now;
+        repeated->others = 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return level;
 }

@@ -16,6 +16,7 @@
 #include "crm_value.h"
 #include "crmapid_link.h"
 #include "crmapid_log.h"
+#include "crmapid_notice.h"
 #include "crmapid_mark.h"
 #include "crmapid_markdown.h"
 #include "crmapid_relay.h"
@@ -409,6 +410,27 @@ static crm_error_t *record_sent(const sending_t *sending)
 /* The reason of a message that may have been sent. */
 static const char unknown[] = "delivery_unknown";
 
+/* Log that SENDING was not sent because of REASON, and is retried or not. A relay that
+ * is away fails all messages: that is a warning a minute. What may have been sent is
+ * one each. */
+static void log_failed(const sending_t *sending, const char *reason,
+                       int retried)
+{
+    static crmd_repeated_t repeated[CRMD_STATS_RELAYS][2];
+    int number = crmd_relay_number(sending->relay);
+    const char *others = "";
+    crm_level_t level = CRM_LOG_WARNING;
+
+    if (reason != unknown && number >= 0) {
+        level = crmd_notice_repeated(&others, &repeated[number][retried],
+                                     sending->work->pool);
+    }
+    crmd_logf(level, "CRM3122: %s %s was not sent (%s), attempt %d: %s%s",
+              sending->source->word, sending->id,
+              retried ? "will be retried" : "for good",
+              sending->work->job->attempts, reason, others);
+}
+
 /* Record that SENDING was not sent because of REASON. It is retried after WAIT;
  * 0: never. */
 static crm_error_t *record_failed(const sending_t *sending,
@@ -418,9 +440,7 @@ static crm_error_t *record_failed(const sending_t *sending,
     int result = wait ? CRMD_STEP_RETRY
                  : reason == unknown ? CRMD_STEP_UNKNOWN : CRMD_STEP_FAILED;
 
-    crmd_logf(CRM_LOG_WARNING, "CRM3122: %s %s was not sent (%s), attempt"
-              " %d: %s", sending->source->word, sending->id, wait ? "will be retried" : "for good",
-              work->job->attempts, reason);
+    log_failed(sending, reason, wait != 0);
     if (!wait && reason != unknown && sending->receipt.suppress) {
         return counted(
             record(sending, sending->source->refused, 8, reason,

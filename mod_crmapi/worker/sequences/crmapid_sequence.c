@@ -234,9 +234,13 @@ static crm_error_t *set_back(crmd_work_t *work, const crmd_outline_t *outline)
     apr_interval_time_t wait = crmd_backoff(work->job->attempts, FIRST_WAIT,
                                             LAST_WAIT);
 
-    crmd_logf(CRM_LOG_WARNING, "CRM3114: enrollment %s, attempt %d: %s",
+    static crmd_repeated_t repeated;
+    const char *others;
+    crm_level_t level = crmd_notice_repeated(&others, &repeated, work->pool);
+
+    crmd_logf(level, "CRM3114: enrollment %s, attempt %d: %s%s",
               crmd_payload(work, "enrollment_id"), work->job->attempts,
-              outline->setback);
+              outline->setback, others);
     if (work->job->attempts >= work->config->generate_attempts) {
         /* The log has the details; the API shows this code. */
         return fail(work, "generator_unavailable");
