@@ -291,10 +291,15 @@ START_TEST(what_never_got_through_is_not_now)
             crmd_relay_send(&receipt, relays[i / 2], &sms, config,
                             crm_check_pool());
             server_stop(&server);
+            ck_assert_msg(strstr(receipt.reason, "TLS failed: ")
+                          && !strstr(receipt.reason, "error:"), "%s",
+                          receipt.reason);
         }
         else {
             crmd_relay_send(&receipt, relays[i / 2], &sms, config,
                             crm_check_pool());
+            ck_assert_msg(strstr(receipt.reason, ": Connection refused"),
+                          "%s", receipt.reason);
         }
         ck_assert_msg(receipt.verdict == CRMD_NOT_NOW, "%d: %s",
                       receipt.verdict, receipt.reason);
@@ -585,6 +590,24 @@ START_TEST(the_client_keeps_to_its_limits)
 }
 END_TEST
 
+START_TEST(who_does_not_speak_http_is_told)
+{
+    crmd_http_request_t request = {.timeout = SERVER_LONG, .max_answer = 7};
+    crmd_http_answer_t answer;
+    server_t server;
+
+    script.answer = "220 mail.example ESMTP\r\n";
+    script.then = FINISH;
+    server_start(&server, serve, &script);
+    request.url = apr_psprintf(crm_check_pool(), "http://127.0.0.1:%d/",
+                               server.port);
+    crmd_http_send(&answer, &request, crm_check_pool());
+    server_stop(&server);
+    ck_assert_ptr_nonnull(answer.error);
+    ck_assert_str_eq(answer.error, "the server does not speak HTTP");
+}
+END_TEST
+
 /* A server that goes on with headers for ever. */
 START_TEST(headers_without_end)
 {
@@ -628,6 +651,7 @@ int main(void)
     tcase_add_test(rest, so_many_at_once_and_no_more);
     tcase_add_test(rest, the_client_asks_before_it_connects);
     tcase_add_test(rest, the_client_keeps_to_its_limits);
+    tcase_add_test(rest, who_does_not_speak_http_is_told);
     tcase_add_test(rest, headers_without_end);
     suite_add_tcase(suite, verdicts);
     suite_add_tcase(suite, rest);

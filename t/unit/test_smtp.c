@@ -489,6 +489,8 @@ START_TEST(a_refused_connection_is_not_now)
     crmd_relay_send(&receipt, &crmd_relay_smtp, &message, config,
                     crm_check_pool());
     ck_assert_int_eq(receipt.verdict, CRMD_NOT_NOW);
+    ck_assert_msg(strstr(receipt.reason, ": Connection refused"), "%s",
+                  receipt.reason);
     close(fd);
 }
 END_TEST
@@ -503,6 +505,8 @@ START_TEST(without_tls_nothing_is_sent_where_it_must_be)
     config->smtp_password = "geheim";
     receipt = hand_over(&message, config);
     ck_assert_int_eq(receipt.verdict, CRMD_NOT_NOW);
+    ck_assert_msg(strstr(receipt.reason, "which smtp_tls requires"), "%s",
+                  receipt.reason);
     ck_assert_ptr_null(strstr(script.commands, "MAIL"));
     ck_assert_ptr_null(strstr(script.commands, "AUTH"));
     memset(script.commands, 0, sizeof(script.commands));

@@ -7,6 +7,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_buf.h"
 #include "crm_text.h"
 
@@ -77,15 +78,56 @@ CURL *crmd_curl_create(const char *url, const char *protocols,
     return curl;
 }
 
-const char *crmd_curl_reason(CURLcode code, const char *error_text,
-                             apr_pool_t *result_pool)
+/* What libcurl says, by its beginning, and what it means. */
+static const struct {
+    const char *begin, *meaning;
+} meanings[] = {
+    /* followed by an errno, which is of something else */
+    {"response reading failed", "the server closed the connection"},
+    {"Received HTTP/0.9", "the server does not speak HTTP"},
+    {"STARTTLS not supported", "it offers no STARTTLS, which smtp_tls"
+     " requires"},
+};
+
+/* Return the reason in TEXT, which ends with OpenSSL's, such as
+ * "error:0A00010B:SSL routines::wrong version number". NULL: it does not. */
+static const char *tls_reason(const char *text, apr_pool_t *pool)
+{
+    const char *error = strstr(text, ":SSL routines:");
+    const char *colon = error ? strchr(error + 14, ':') : NULL;
+
+    return colon ? apr_pstrcat(pool, "TLS failed: ", colon + 1, NULL) : NULL;
+}
+
+/* Return the reason why CURL could not connect. TEXT is libcurl's, which says where to
+ * and, at its end, that it could not. */
+static const char *connect_reason(CURL *curl, const char *text,
+                                  apr_pool_t *pool)
+{
+    const char *end = strstr(text, ": Could");
+    long error = 0;
+    apr_status_t status;
+
+    curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &error);
+    status = (apr_status_t)error;
+    return !end || !status ? text
+           : apr_psprintf(pool, "%.*s: %pm", (int)(end - text), text, &status);
+}
+
+const char *crmd_curl_reason(CURL *curl, CURLcode code,
+                             const char *error_text, apr_pool_t *result_pool)
 {
     const char *text = *error_text ? error_text : curl_easy_strerror(code);
+    const char *tls = tls_reason(text, result_pool);
 
-    /* libcurl's words for it have an errno, which is of something else. */
-    if (!strncmp(text, "response reading failed", 23)) {
-        text = "the server closed the connection";
+    for (size_t i = 0; i < CRM_NELTS(meanings); i++) {
+        if (!strncmp(text, meanings[i].begin, strlen(meanings[i].begin))) {
+            return meanings[i].meaning;
+        }
     }
+    text = tls ? tls
+           : code == CURLE_COULDNT_CONNECT
+             ? connect_reason(curl, text, result_pool) : text;
     return crm_text_one_line(text, strlen(text), CRMD_LINE_MAX,
                              result_pool);
 }
@@ -215,7 +257,8 @@ static void fill_answer(crmd_http_answer_t *answer, receiving_t *receiving,
         answer->error = "connections to this address are not allowed";
     }
     else if (code != CURLE_OK && !receiving->cut) {
-        answer->error = crmd_curl_reason(code, receiving->text, pool);
+        answer->error = crmd_curl_reason(curl, code, receiving->text,
+                                         pool);
     }
 }
 

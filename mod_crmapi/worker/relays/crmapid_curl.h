@@ -74,9 +74,9 @@ CURL *crmd_curl_create(const char *url, const char *protocols,
 /* Maximum bytes of a server's text that a log line or a reason quotes. */
 #define CRMD_LINE_MAX 200
 
-/* Return, in RESULT_POOL, the reason why a transfer failed with CODE and
+/* Return, in RESULT_POOL, the reason why the transfer of CURL failed with CODE and
  * ERROR_TEXT, as one line. */
-const char *crmd_curl_reason(CURLcode code, const char *error_text,
-                             apr_pool_t *result_pool);
+const char *crmd_curl_reason(CURL *curl, CURLcode code,
+                             const char *error_text, apr_pool_t *result_pool);
 
 #endif /* CRMAPID_CURL_H */

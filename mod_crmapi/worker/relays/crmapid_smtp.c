@@ -301,7 +301,8 @@ static const char *failure(const talk_t *talk, CURLcode code)
     }
     return apr_pstrcat(talk->pool, "the mail server, at ",
                        stage_names[talk->stage], ": ",
-                       crmd_curl_reason(code, talk->text, talk->pool), NULL);
+                       crmd_curl_reason(talk->curl, code, talk->text,
+                                        talk->pool), NULL);
 }
 
 /* Fill RECEIPT after TALK has ended with CODE. */
