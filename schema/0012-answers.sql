@@ -594,11 +594,12 @@ BEGIN
 END
 $$;
 
--- Whether METADATA is of a mail with which a program has answered: an absence notice
--- or a read receipt. Internal.
+-- Whether METADATA is of a mail with which a program has answered by itself: an absence
+-- notice or a read receipt, but not what other help desks send. Internal.
 CREATE FUNCTION crmapi.mail_is_notice(metadata jsonb) RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN coalesce(metadata ->> 'automatic' IN ('auto-reply', 'receipt'), false);
+    RETURN coalesce(metadata ->> 'automatic' IN ('auto-reply', 'receipt')
+        AND NOT metadata ? 'generated', false);
 
 -- The subject of ANSWER, a mail, which has none of its own: that of the last mail in
 -- its conversation, else the conversation's, else the agent's name. For the worker.

@@ -113,6 +113,8 @@ typedef struct crm_mail_t {
     const char *automatic;      /* NULL: written by a person; "auto-reply",
                                    "bounce", "receipt", "report", "list",
                                    "bulk", "loop" */
+    int generated;              /* "auto-reply": a program has written it, but it
+                                   does not say that it answers by itself */
     apr_array_header_t *bounces; /* of crm_mail_bounce_t */
     crm_mail_failure_t failure; /* what a mail by a mail server or the null
                                    sender says as a whole, if it has no fields

@@ -105,6 +105,9 @@ const char *crm_mail_metadata(const crm_mail_t *mail,
     crm_json_add_text(object, "subject", mail->subject);
     crm_json_add_text(object, "date", mail->date);
     crm_json_add_text(object, "automatic", automatic);
+    if (mail->generated && automatic && !strcmp(automatic, "auto-reply")) {
+        json_object_object_add(object, "generated", json_object_new_boolean(1));
+    }
     if (mail->html) {
         crm_json_add_text(object, "made_from", "text/html");
     }

@@ -70,14 +70,21 @@ static const struct {
     {"X-Amazon-Mail-Relay-Type", "notification"}
 };
 
-/* Return whether ONE is the header of an automatic reply. */
-static int answers_by(GMimeHeader *one, apr_pool_t *pool)
+/* What a mail is by its headers. */
+typedef enum answer_t {
+    WRITTEN,                    /* by a person */
+    GENERATED,                  /* by a program: it may bring what a person writes */
+    ANSWERED                    /* by a program that answers by itself */
+} answer_t;
+
+/* Return what ONE says of its mail. */
+static answer_t answers_by(GMimeHeader *one, apr_pool_t *pool)
 {
     static const char *const written[] = {
         "no", "auto-forwarded", "forward", "mirror", "redirect"
     };
     const char *name = g_mime_header_get_name(one), *value;
-    int found = 0;
+    answer_t found = WRITTEN;
 
     for (size_t i = 0; i < CRM_NELTS(answers) && !found; i++) {
         if (strcasecmp(name, answers[i].name)
@@ -87,12 +94,14 @@ static int answers_by(GMimeHeader *one, apr_pool_t *pool)
         }
         if (answers[i].word) {
             /* Delivered-To may have the mailbox that the mail came to */
-            found = begins(value, answers[i].word) && !strchr(value, '@');
+            found = begins(value, answers[i].word) && !strchr(value, '@')
+                    ? ANSWERED : WRITTEN;
             continue;
         }
-        found = 1;
+        value = skip_comments(value);
+        found = i == 0 && begins(value, "auto-generated") ? GENERATED : ANSWERED;
         for (size_t k = 0; k < CRM_NELTS(written); k++) {
-            found &= !begins(skip_comments(value), written[k]);
+            found = begins(value, written[k]) ? WRITTEN : found;
         }
     }
     return found;
@@ -109,25 +118,24 @@ static int is_by_rule(GMimeMessage *mime, apr_pool_t *pool)
 /* Return whether MAIL, MIME, is an automatic reply, by a header or its subject.
  * X-Auto-Response-Suppress asks others not to answer: Exchange puts it into what
  * people write as well. */
-static int is_answer(const crm_mail_t *mail, GMimeMessage *mime,
+static answer_t is_answer(const crm_mail_t *mail, GMimeMessage *mime,
                      apr_pool_t *pool)
 {
     GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
     int count = g_mime_header_list_get_count(list);
-    const char *value;
+    const char *value = header(mime, "X-POST-MessageClass", pool);
+    answer_t answer = WRITTEN;
 
-    for (int i = 0; i < count; i++) {
-        if (answers_by(g_mime_header_list_get_header_at(list, i), pool)) {
-            return 1;
-        }
+    for (int i = 0; i < count && answer != ANSWERED; i++) {
+        answer_t one = answers_by(g_mime_header_list_get_header_at(list, i),
+                                  pool);
+
+        answer = one > answer ? one : answer;
     }
-    if (crm_mail_away(mail->subject, header(mime, "In-Reply-To", pool) != NULL,
-                      pool)) {
-        return 1;
-    }
-    value = header(mime, "X-POST-MessageClass", pool);
-    return (value && strcasestr(value, "autoresponder"))
-           || is_by_rule(mime, pool);
+    return crm_mail_away(mail->subject, header(mime, "In-Reply-To", pool) != NULL,
+                         pool)
+           || (value && strcasestr(value, "autoresponder"))
+           || is_by_rule(mime, pool) ? ANSWERED : answer;
 }
 
 /* Return whether MIME is a bulk mail. */
@@ -241,6 +249,7 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
     int daemon = system || (is_daemon(mail, mime, pool)
                             && !is_reply(mail, mime, pool));
     int server = daemon || null;
+    answer_t answer;
 
     if (crm_mail_count(mime, "Received") > HOPS) {
         return "loop";
@@ -265,10 +274,9 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
         /* who has left a company says that its mailbox is disabled */
         mail->failure = CRM_MAIL_NO_FAILURE;
     }
-    if (is_answer(mail, mime, pool)) {
-        return "auto-reply";
-    }
-    if (null) {
+    answer = is_answer(mail, mime, pool);
+    if (answer != WRITTEN || null) {
+        mail->generated = answer == GENERATED && !null;
         return "auto-reply";
     }
     if (crm_mail_is_list(mime, pool)) {

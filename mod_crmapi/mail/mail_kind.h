@@ -7,7 +7,7 @@
 
 #include "crm_mail.h"
 
-/* Set the members automatic, bounces, failure, tokens and complaint of MAIL, in
+/* Set the members automatic, generated, bounces, failure, tokens and complaint of MAIL, in
  * POOL, and add returned mails to its references. All other members must be set
  * before. */
 void crm_mail_kind(crm_mail_t *mail, GMimeMessage *mime,
