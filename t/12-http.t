@@ -252,6 +252,8 @@ subtest "5.2 paths: one trailing slash, reserved words, nothing else" => sub {
         error_is($c->get("/api/v1$path"), 404, "not_found",
             "no such path: " . substr($path, 0, 40));
     }
+    status_is($c->get("/api/v1/agents", query => "x=https://a//b"), 200,
+        "the query is no path");
     my $hex = join "", map { sprintf "%%%02x", ord } split //, "contacts";
     status_is($c->get("/api/v1/$hex/$id"), 200,
         "percent-encoded letters are the letters");
@@ -698,6 +700,20 @@ subtest "connections stay usable after errors, pipelining works" => sub {
         my $r = $p->read_response("GET");
         is($r->status . " " . ($r->json->{pagination}{page_size} // "none"),
             $size ? "200 $size" : "422 none", "pipelined, in order: $size");
+    }
+};
+
+subtest "a body that is not read ends the connection if it may be long" => sub {
+    for my $case (["Content-Length: 65536", 0], ["Content-Length: 65537", 1],
+            ["Content-Length: 7\r\nExpect: 100-continue", 1],
+            ["Transfer-Encoding: chunked", 1]) {
+        my ($header, $ends) = @$case;
+        my $c = $httpd->client;
+        $c->send_raw("POST /api/v1/contacts HTTP/1.1\r\nHost: x\r\n"
+            . "Authorization: Bearer $BAD_KEY\r\n$header\r\n\r\n");
+        my $r = $c->read_response("POST");
+        is($r->status, 401, "$header: 401 before the body");
+        is(!!$r->{closes}, !!$ends, $ends ? "it ends" : "it goes on");
     }
 };
 

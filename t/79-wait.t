@@ -237,13 +237,23 @@ subtest "19.4 at most CrmApiWaiters, and a client that goes leaves its place"
     my ($r, $took) = answer(begin($w, $path));
     is_deeply([$r->status, $r->data], [200, []], "another one is answered");
     cmp_ok($took, "<", 2 * busy(), "at once");
+    # clients that wait: so many as there are places
+    my $fill = sub {
+        return wait_for(sub {
+            my $client = begin($w, $path);
+            return push @clients, $client if !has_answer($client, 0.5);
+            answer($client);
+            return 0;
+        });
+    };
     (shift @clients)->close;
-    ok(wait_for(sub {
-        my $client = begin($w, $path);
-        return push @clients, $client if !has_answer($client, 0.5);
-        answer($client);
-        return 0;
-    }), "the place of one that has gone is free");
+    ok($fill->(), "the place of one that has gone is free");
+    for (1 .. 2) {
+        $w->client->post("/api/v1/contacts", { bot_id => $w->agent });
+        answer($_) for splice @clients;
+        $path = "/events?wait=20&cursor=" . end_of($w);
+        ok($fill->() && $fill->(), "so are those of two with an answer");
+    }
     $_->close for @clients;
 };
 

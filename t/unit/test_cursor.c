@@ -4,9 +4,11 @@
 
 #include <string.h>
 
+#include "apr_encode.h"
 #include "apr_strings.h"
 
 #include "crm_cursor.h"
+#include "crm_hash.h"
 
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
 #define LIST APR_UINT64_C(0x0123456789abcdef)
@@ -120,6 +122,44 @@ START_TEST(each_bit_counts_and_the_list)
 }
 END_TEST
 
+/* A cursor that somebody has made: the hash is no secret. */
+static const struct {
+    unsigned char flags;
+    apr_int64_t time, number;
+    int ok;
+} made[] = {
+    {0, 0, 0, 1}, {1, 0, 0, 1}, {2, 0, 0, 0}, {255, 0, 0, 0},
+    {0, APR_INT64_C(-62135596800000), 0, 1},
+    {0, APR_INT64_C(-62135596800001), 0, 0},
+    {0, APR_INT64_C(253402300799999), 0, 1},
+    {0, APR_INT64_C(253402300800000), 0, 0},
+    {0, 0, 2147483647, 1}, {0, 0, APR_INT64_C(2147483648), 0},
+    {0, 0, -2147483647 - 1, 1}, {0, 0, APR_INT64_C(-2147483649), 0},
+    {0, APR_INT64_MIN, 0, 0}, {0, 0, APR_INT64_MIN, 0},
+};
+
+START_TEST(a_cursor_has_what_a_row_can_have)
+{
+    static const crm_sort_t sort = {.keys = {"t.at", "t.n"},
+                                    .integers = {0, 1}};
+    unsigned char data[1 + 8 + 8 + 16 + 8];
+    char text[sizeof(data) * 2];
+
+    memset(data, 0, sizeof(data));
+    data[0] = made[_i].flags;
+    for (int i = 0; i < 8; i++) {
+        data[1 + i] = (unsigned char)(made[_i].time >> (56 - 8 * i));
+        data[9 + i] = (unsigned char)(made[_i].number >> (56 - 8 * i));
+    }
+    for (int i = 0; i < 8; i++) {
+        data[33 + i] = (unsigned char)(crm_hash(LIST, data, 33) >> (56 - 8 * i));
+    }
+    apr_encode_base64_binary(text, data, sizeof(data), APR_ENCODE_BASE64URL,
+                             NULL);
+    ck_assert_int_eq(reads(text, &sort, LIST), made[_i].ok);
+}
+END_TEST
+
 /* Of any order, and of any list. */
 START_TEST(the_form_of_a_cursor)
 {
@@ -155,6 +195,8 @@ int main(void)
     tcase_add_test(cursor, a_null_only_where_nulls_are_last);
     tcase_add_test(cursor, an_unknown_format_has_no_cursor);
     tcase_add_test(cursor, each_bit_counts_and_the_list);
+    tcase_add_loop_test(cursor, a_cursor_has_what_a_row_can_have, 0,
+                        COUNT(made));
     tcase_add_test(cursor, the_form_of_a_cursor);
     suite_add_tcase(suite, cursor);
     return crm_check_main(suite);
