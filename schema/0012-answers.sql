@@ -602,12 +602,15 @@ CREATE FUNCTION crmapi.mail_is_notice(metadata jsonb) RETURNS boolean
         AND NOT metadata ? 'generated', false);
 
 -- The subject of ANSWER, a mail, which has none of its own: that of the last mail in
--- its conversation, else the conversation's, else the agent's name. For the worker.
+-- its conversation, else the conversation's, else the agent's name. Of the marks of
+-- replies that mail programs put before it, in their languages, one remains: each would
+-- add its own, time and again. For the worker.
 CREATE FUNCTION crmapi.answer_subject(workspace uuid, answer uuid) RETURNS text
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     said text;
+    bare text;
 BEGIN
     SELECT coalesce(
         (SELECT o.metadata ->> 'subject' FROM crmapi.message o
@@ -622,7 +625,10 @@ BEGIN
         AND c.id = m.conversation_id
     JOIN crmapi.agent a ON a.workspace_id = c.workspace_id AND a.id = c.bot_id
     WHERE m.workspace_id = answer_subject.workspace AND m.id = answer;
-    RETURN CASE WHEN said ~* '^re:' THEN said ELSE 'Re: ' || said END;
+    bare := btrim(regexp_replace(said, '^((re|aw|antw|antwort|sv|vs|r|res|odp|odg|'
+        'ynt|bls|vá|atb|отв|σχετ|απ|תגובה|رد|回复|回覆|答复|答覆|返信)'
+        '(\[\d+\])?\s*[:：]\s*)+', '', 'i'));
+    RETURN CASE WHEN bare = '' THEN said ELSE 'Re: ' || bare END;
 END
 $$;
 

@@ -132,10 +132,11 @@ subtest "19.1 the subject is that of the mail that is answered" => sub {
     my $talk = mail_talk("s\@x.example", conversation => { subject => "Lamps" });
     my $mail = sub {
         my ($subject, %header) = @_;
-        my ($code, $out, $err) = crmapictl($database, { stdin => join "",
-            map({ "$_\n" } "From: s\@x.example", "To: $sales", "Subject: $subject",
-            "Message-ID: <s-" . ++$count . "\@x.example>", map({
-                "$_: $header{$_}" } sort keys %header), ""), "Text\n" },
+        my $text = join "", map({ "$_\n" } "From: s\@x.example", "To: $sales",
+            "Subject: $subject", "Message-ID: <s-" . ++$count . "\@x.example>",
+            map({ "$_: $header{$_}" } sort keys %header), ""), "Text\n";
+        utf8::encode($text);
+        my ($code, $out, $err) = crmapictl($database, { stdin => $text },
             "--json", "deliver");
         is($code, 0, "a mail: $subject") or diag($err);
         like($out, qr/$talk/, "of this conversation");
@@ -148,11 +149,19 @@ subtest "19.1 the subject is that of the mail that is answered" => sub {
     is($subject->("A"), "Re: Lamps", "the conversation's");
     $mail->("Chairs");
     is($subject->("B"), "Re: Chairs", "another one");
-    $mail->("RE: Tables");
-    is($subject->("C"), "RE: Tables", "one that is a reply");
+    for my $marks ("RE: ", "AW: Re: ", "Re[2]: SV:", "Antw: R : ", "回复：RE: ") {
+        $mail->("${marks}Tables");
+        is($subject->("C"), "Re: Tables", "one mark: $marks");
+    }
     $mail->("Away", "Auto-Submitted" => "auto-replied");
     $mail->("");
-    is($subject->("D"), "RE: Tables", "not a program's, nor none");
+    is($subject->("D"), "Re: Tables", "not a program's, nor none");
+    for my $other ("WG: Tables", "Report: 1", "Re", "[x] AW: y") {
+        $mail->($other);
+        is($subject->("C"), "Re: $other", "it is no reply: $other");
+    }
+    $mail->("AW:");
+    is($subject->("C"), "AW:", "nothing but marks");
     is($subject->({ content => "E", subject => "Beds" }), "Beds", "its own");
     is($subject->("F"), "Re: Beds", "that of ours");
 };

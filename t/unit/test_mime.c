@@ -309,6 +309,7 @@ static const struct {
     {"[x](https://x.example/?a=1&b=2)",
      "<a href=\"https://x.example/?a=1&amp;b=2\">x</a>", NULL},
     {"- a\n- b", "<li>a</li>", NULL},
+    {"\xd7\xa9!", "<body dir=\"auto\">\n<p>\xd7\xa9!</p>", NULL},
     {"<script>alert(1)</script>", NULL, "<script"},
     {"a <img src=x onerror=alert(1)> b", NULL, "<img"},
     {"[x](javascript:alert(1))", ">x</a>", "javascript"},

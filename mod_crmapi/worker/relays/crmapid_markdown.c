@@ -17,8 +17,8 @@ const char *crmd_markdown_html(const char *text, apr_pool_t *pool)
                                         CMARK_OPT_VALIDATE_UTF8);
     const char *document = apr_pstrcat(pool, "<!DOCTYPE html>\n<html><head>"
                                        "<meta charset=\"utf-8\"></head>"
-                                       "<body>\n", html, "</body></html>\n",
-                                       NULL);
+                                       "<body dir=\"auto\">\n", html,
+                                       "</body></html>\n", NULL);
 
     free(html);
     return document;
