@@ -234,7 +234,8 @@ subtest "several answers under a name with []" => sub {
     for my $case (["m%5B%5D=x&m[]=y&t[]=z", { m => ["x", "y"] }],
             ["m=y&m[]=x", { m => ["y", "x"] }],
             ["m[]=x&n[]=y", { m => ["x"], "n[]" => ["y"] }],
-            ["m=x&m[][]=y&m[0]=y", { m => ["x"] }]) {
+            ["m%5B0%5D=x&m[1]=y&t[0]=z", { m => ["x", "y"] }],
+            ["m=x&m[][]=y&m[a]=y&m0]=y&m[-1]=y", { m => ["x"] }]) {
         my ($body, $wanted) = @$case;
         page_is(post($form, $body), 200, qr/Thank you/, $body);
         is_deeply((submissions($w, $form))[0]{custom_field_responses}, $wanted,

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_array.h"
@@ -181,20 +182,39 @@ static int is_first(const check_t *check, int i)
     return 1;
 }
 
-/* Leave "[]" out at the end of ANSWER's name, unless FORM has a field of that name. Pages
- * that PHP makes, jQuery and axios add it to names with several answers. */
+/* Return the length of NAME without "[]", or a number in brackets, at its end. */
+static apr_size_t bare_length(const char *name)
+{
+    apr_size_t len = strlen(name);
+
+    if (!len || name[len - 1] != ']') {
+        return len;
+    }
+    for (apr_size_t i = len - 1; i > 0; i--) {
+        if (name[i - 1] == '[') {
+            return i - 1;
+        }
+        if (!apr_isdigit(name[i - 1])) {
+            break;
+        }
+    }
+    return len;
+}
+
+/* Leave brackets out at the end of ANSWER's name, unless FORM has a field of that name.
+ * Pages that PHP makes, jQuery and axios add "[]" to names with several answers, PHP's
+ * http_build_query() and qs "[0]", "[1]" ... */
 static void leave_brackets_out(crm_query_param_t *answer,
                                const crm_webform_t *form, apr_pool_t *pool)
 {
-    apr_size_t len = strlen(answer->name);
+    apr_size_t len = bare_length(answer->name);
     const crm_webform_field_t *field;
     const char *name;
 
-    if (len < 2 || strcmp(answer->name + len - 2, "[]")
-        || crm_webform_field(form, answer->name)) {
+    if (!answer->name[len] || crm_webform_field(form, answer->name)) {
         return;
     }
-    name = apr_pstrmemdup(pool, answer->name, len - 2);
+    name = apr_pstrmemdup(pool, answer->name, len);
     field = crm_webform_field(form, name);
     if (field && field->type == CRM_WEBFORM_MULTISELECT) {
         answer->name = name;
