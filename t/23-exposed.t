@@ -116,6 +116,9 @@ DocumentRoot $root
     SetHandler crmapi-metrics
     CrmApiHtaccessHandlers On
 </Location>
+<Location /site/permitted/not>
+    CrmApiHtaccessHandlers Off
+</Location>
 END
     my $c = $httpd->client;
     my $asked = sub { $c->get($_[0])->status };
@@ -143,6 +146,7 @@ END
     write_file("$root/site/.htaccess", "SetEnv X y\n");
     is($asked->("/site/metrics"), 404, "a location of the server beside one");
     is($asked->("/site/permitted"), 200, "answers if the server permits it");
+    is($asked->("/site/permitted/not"), 404, "but not where it is off again");
     unlink "$root/site/.htaccess";
     is($asked->("/site/metrics"), 200, "and without such a file");
 };

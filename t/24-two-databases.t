@@ -126,6 +126,18 @@ subtest "both serve, each from its own database" => sub {
         "unauthorized", "each");
 };
 
+subtest "no statement is for clients of both" => sub {
+    my @clients = map { (good(timeout => 60), bad(timeout => 60)) } 1 .. 6;
+    my %count;
+    for (1 .. 50) {
+        $_->send_raw("GET /api/v1/agents HTTP/1.1\r\nHost: $_->{host}\r\n"
+            . "Authorization: Bearer $_->{key}\r\n\r\n") for @clients;
+        $count{$_->read_response("GET")->status}++ for @clients;
+    }
+    is_deeply(\%count, { 200 => 50 * @clients },
+        "at the same time they are served, too") or diag(explain(\%count));
+};
+
 # Lines of error_log since the last call.
 my $seen = 0;
 sub new_lines {

@@ -146,6 +146,27 @@ subtest "all use a pool of two at once: each is served, none hangs" => sub {
     $httpd->stop;
 };
 
+subtest "who gets no connection leaves its place" => sub {
+    my $httpd = httpd(database => $database, children => 1,
+        dbd => "DBDMin 0\nDBDKeep 1\nDBDMax 1\n", modules => \@MODULES,
+        conf => "${UNLIMITED}CrmApiDatabaseWait 1s\n$STATUS$OTHERS");
+    my $w = workspace($httpd);
+    # of the outage; and of mod_dbd and mod_authn_dbd
+    $httpd->may_log(qr/CRM(?:130[45]|2001): /, qr/AH00632: |AH01653: /,
+        qr/not currently accepting connections/);
+    sql("postgres", "ALTER DATABASE $database ALLOW_CONNECTIONS false");
+    for my $user (@USERS, @USERS) {
+        my $r = begin_other($httpd, $user->[1])->();
+        ok($r->status == 500 || $r->body =~ /^none/, "$user->[0] gets none")
+            or diag($r->text);
+    }
+    sql("postgres", "ALTER DATABASE $database ALLOW_CONNECTIONS true");
+    is($httpd->client->counter("ConnectionsUsed"), 0, "no place is taken");
+    status_is($w->client(host => "api.example")->get("/api/v1/agents"), 200,
+        "the only one is there for the API");
+    $httpd->stop;
+};
+
 subtest "a virtual host's DBDMax, or what it inherits, is its limit" => sub {
     my $httpd = httpd(database => $database, children => 1,
         dbd => "DBDMin 0\nDBDKeep 1\nDBDMax 7\n", conf => "$STATUS" . <<'END');

@@ -237,6 +237,11 @@ subtest "spec PATCH: only sent fields change" => sub {
         "6.2, 6.6 what GET gave changes nothing");
     record_is($c->patch($path, { bot_id => $w->agent }), $whole,
         "6.7 an equal bot_id is fine");
+    my $earlier = $whole->{updated_at};
+    $r = $c->patch($path, { first_name => "One", last_name => $new{last_name} });
+    record_is($r, { %$whole, first_name => "One", updated_at => sub {
+        $_[0] gt $earlier } }, "6.6 one of two changed");
+    $whole = $r->data;
     my $before = $whole->{updated_at};
     $whole = contact_of($w, id => $whole->{id},
         created_at => $whole->{created_at}, updated_at => sub {
@@ -250,6 +255,10 @@ subtest "spec PATCH: only sent fields change" => sub {
         "validation_error", "5.6 all that is wrong", ["company_id",
             "emails[0]", "first_name", "pipeline_stage_id", "unknown"]);
     record_is($c->get($path), $r->data, "a refused one changed nothing");
+    status_is($c->patch($path, { external_id => "mine" }), 200, "an own id");
+    error_is($c->patch($path, { external_id => "mine", company_id => uuid() }),
+        422, "validation_error", "6.2 it is no other contact's",
+        ["company_id"]);
 };
 
 subtest "spec DELETE: 204, for good; 8.1" => sub {

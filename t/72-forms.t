@@ -577,6 +577,10 @@ subtest "a limit for each address" => sub {
 subtest "hostile requests" => sub {
     my $form = form($w, custom_fields => { a => { type => "textarea" },
         map { ("f$_" => true) } 1 .. 90 });
+    like(wrong_with($form, a => [(1) x $_->[0]], f1 => "x"), $_->[1],
+        "contract 2.5: JSON with $_->[0] answers and one")
+        for [199, qr/^(?!.*must not come after)/],
+            [200, qr/must not come after so many answers/];
     my $before = count_rows($w, "submission");
     page_is(post($form, $_), 400, qr/malformed/, "malformed: "
         . s/\0/NUL/r) for "a=%", "a=%00", "a=%ff&b=1", "a=1\0";

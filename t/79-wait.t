@@ -183,6 +183,23 @@ subtest "19.4 what began before somebody waited" => sub {
     cmp_ok(time - $began, "<", 5 * busy(), "soon");
 };
 
+subtest "19.4 what was behind a transaction that is rolled back" => sub {
+    my $other = logged();
+    my $end = holding($database, "INSERT INTO crmapi.contact (id, workspace_id, bot_id,
+        first_name) VALUES (gen_random_uuid(), '" . $other->id . "', '"
+        . $other->agent . "', 'Never')");
+    my $client = begin($other, "/events?wait=25&cursor=" . end_of($other));
+    settled($other);
+    status_is($other->client->post("/api/v1/contacts", { first_name => "Behind",
+        bot_id => $other->agent }), 201, "an event behind it");
+    ok(!has_answer($client, 0.5), "it is not shown yet");
+    my $began = time;
+    $end->("ROLLBACK");
+    my ($r) = answer($client);
+    is($r->data->[0]{data}{first_name}, "Behind", "then it is shown");
+    cmp_ok(time - $began, "<", 5 * busy(), "soon, though nothing tells of it");
+};
+
 subtest "19.4 $MANY clients wait on one process, without a thread each" => sub {
     plan(skip_all => "MPM $mpm: a thread waits") unless $suspends;
     is(scalar $httpd->children, 1, "one process");
