@@ -257,6 +257,16 @@ subtest "13.3 what is 422" => sub {
         "that of all parents", ["cursor"]);
 };
 
+subtest "13.3 filters are the same in any order" => sub {
+    my @fields = ("custom_fields.a=1", "custom_fields.b=2");
+    $w->import_objects([map { { object => "contact", bot_id => $w->agent,
+        custom_fields => { a => 1, b => 2 } } } 1 .. 2]);
+    my $place = $c->get("/api/v1/contacts?page_size=1&cursor=*&"
+        . join "&", @fields)->json->{pagination}{next_cursor};
+    status_is($c->get("/api/v1/contacts?cursor=$place&" . join "&", @$_), 200,
+        "@$_") for [reverse @fields], \@fields;
+};
+
 subtest "13.3 a filter that says its default is no other one" => sub {
     for my $case ([contacts => "tags_match=any", "tags_match=all"],
         [companies => "tags_match=any", "tags_match=all"],

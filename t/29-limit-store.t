@@ -8,6 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Child;
+use CrmTest::Data;
 use CrmTest::Redis;
 use CrmTest::Shared qw(host url ask brief admitted $LIMIT $PATIENT);
 use List::Util qw(max min);
@@ -122,6 +123,19 @@ subtest "16.1 a read that the store refuses after it was served" => sub {
         is($r->header("X-RateLimit-Remaining"), 0, "the budget is used");
         unlike($r->body, qr/"data"/, "nothing of what was read");
     }
+};
+
+subtest "16.1 a write that the store refuses is not done" => sub {
+    my $w = workspace($hosts[0]);
+    my $key = $w->make_key("read,write");
+    $w->ctl("workspace", "set", $w->id, "--write-limit", 2);
+    my $write = sub { $_[0]->client(key => $key)->post("/api/v1/contacts",
+        { bot_id => $w->agent }) };
+    my $before = count_rows($w, "contact");
+    is_deeply([map { $write->($hosts[0])->status } 1 .. 2], [201, 201],
+        "used at one host");
+    is($write->($_)->status, 429, "refused by another") for @hosts[1, 2];
+    is(count_rows($w, "contact") - $before, 2, "and two were written");
 };
 
 subtest "2.3, 16.1 a used budget of a revoked key" => sub {

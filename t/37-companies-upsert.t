@@ -164,7 +164,7 @@ for my $path (sort keys %table) {
         my $w = workspace($httpd);
         my $row = made($w, $path, external_id => "1", tags => ["a", "b"],
             custom_fields => { keep => 1, gone => 2, in => { a => 1, b => 2 },
-                list => [1] });
+                list => [1], text => "t", flat => { x => 1 } });
         my $send = sub {
             my ($mode, %item) = @_;
             my $r = upsert($w, $path, [{ external_id => "1", %item }],
@@ -172,12 +172,13 @@ for my $path (sort keys %table) {
             return $r->{updated}[0];
         };
         my %patch = (tags => ["b", "c"], custom_fields => { gone => undef,
-            new => "x", in => { b => undef, c => 3 }, list => [2] });
+            new => "x", in => { b => undef, c => 3 }, list => [2], flat => 7,
+            text => { x => undef, y => 1 }, none => { z => undef } });
         my $shown = $send->({ tags => "union", custom_fields => "merge" },
             %patch);
         is_deeply([@$shown{qw(tags custom_fields)}], [["a", "b", "c"],
-            { keep => 1, new => "x", in => { a => 1, c => 3 },
-            list => [2] }], "union and merge (RFC 7396)");
+            { keep => 1, new => "x", in => { a => 1, c => 3 }, flat => 7,
+            text => { y => 1 }, none => {}, list => [2] }], "union and merge (RFC 7396)");
         is_deeply(shown($w, $path, $row->{id}), $shown, "and it is stored");
         $shown = $send->({ tags => "union" }, %patch);
         is_deeply([@$shown{qw(tags custom_fields)}], [["a", "b", "c"],
