@@ -13,6 +13,7 @@
 #include "crm_array.h"
 #include "crm_db.h"
 #include "crm_text.h"
+#include "crm_time.h"
 #include "crm_uuid.h"
 #include "crmapictl_audit.h"
 #include "crmapictl_lines.h"
@@ -195,7 +196,7 @@ static crm_error_t *try_erase(const char **counts_p, ctl_t *ctl,
 
 crm_error_t *ctl_contact_erase(ctl_t *ctl)
 {
-    apr_time_t until = apr_time_now() + apr_time_from_sec(WAIT_SECONDS);
+    apr_time_t until = crm_time_monotonic() + apr_time_from_sec(WAIT_SECONDS);
     const char *counts = NULL;
     person_t person;
 
@@ -206,7 +207,7 @@ crm_error_t *ctl_contact_erase(ctl_t *ctl)
     }
     while (!counts) {
         CRM_ERR(try_erase(&counts, ctl, &person));
-        if (!counts && apr_time_now() > until) {
+        if (!counts && crm_time_monotonic() > until) {
             return ctl_fault(ctl, "something is still being sent to the"
                              " person: nothing was erased; nothing more is"
                              " sent; try again");

@@ -67,7 +67,7 @@ static crm_error_t *lead(const crm_batch_call_t *call)
     crm_batch_t batch;
 
     call->part->waited = crm_time_monotonic() - call->came;
-    error = source->acquire(&conn, apr_time_now() - call->part->waited,
+    error = source->acquire(&conn, crm_time_monotonic() - call->part->waited,
                             source->baton);
     if (error) {
         crm_queue_disband(call->queue, call->batcher);

@@ -3,6 +3,7 @@
 #include "crm_db_error.h"
 #include "crm_db_private.h"
 #include "crm_hosts.h"
+#include "crm_time.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -27,7 +28,7 @@ static int cancels;             /* running threads */
 void crm_db_deadline(crm_conn_t *conn)
 {
     conn->until = conn->options.timeout
-        ? apr_time_now() + conn->options.timeout : 0;
+        ? crm_time_monotonic() + conn->options.timeout : 0;
     conn->cancelled = conn->unneeded = conn->silent = conn->unconfirmed = 0;
 }
 
@@ -87,7 +88,7 @@ static void cancel(PGconn *pg)
  * whether the result is still wanted. */
 static int poll_time(const crm_conn_t *conn)
 {
-    apr_interval_time_t left = conn->until - apr_time_now();
+    apr_interval_time_t left = conn->until - crm_time_monotonic();
 
     if (conn->unwanted && !conn->cancelled
         && (!conn->until || left > WATCH_TIME)) {
@@ -117,7 +118,7 @@ static int wait_events(short *events_p, const crm_conn_t *conn, int events)
  * statement. If that was tried before, give the connection up and return 0. */
 static int expire(crm_conn_t *conn)
 {
-    int late = conn->until && apr_time_now() >= conn->until;
+    int late = conn->until && crm_time_monotonic() >= conn->until;
 
     if (!late && (conn->cancelled || !crm_conn_unwanted(conn))) {
         return 1;
@@ -131,7 +132,7 @@ static int expire(crm_conn_t *conn)
     cancel(conn->pg);
     conn->cancelled = 1;
     conn->unneeded = !late;
-    conn->until = apr_time_now() + CANCEL_TIME;
+    conn->until = crm_time_monotonic() + CANCEL_TIME;
     return 1;
 }
 
@@ -254,7 +255,7 @@ int crm_db_reset(crm_conn_t *conn)
                          ? POLLIN : POLLOUT)) {
             return 0;
         }
-        if (!events && apr_time_now() >= conn->until) {
+        if (!events && crm_time_monotonic() >= conn->until) {
             conn->silent = 1;
             return 0;
         }

@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_hosts.h"
+#include "crm_time.h"
 
 /* SQLSTATE too_many_connections. */
 #define TOO_MANY "53300: "
@@ -17,7 +18,7 @@
 static int wait_socket(PGconn *pg, short events, apr_time_t end)
 {
     struct pollfd poller = {PQsocket(pg), events, 0};
-    apr_interval_time_t left = end - apr_time_now();
+    apr_interval_time_t left = end - crm_time_monotonic();
 
     return left > 0 && poll(&poller, 1, (int)((left + 999) / 1000)) > 0;
 }
@@ -87,7 +88,7 @@ void crm_probe_open(crm_probe_t *probe, const char *conninfo,
                     const char *name, apr_interval_time_t time,
                     apr_pool_t *result_pool)
 {
-    apr_time_t begun = apr_time_now();
+    apr_time_t begun = crm_time_monotonic();
     int hosts = crm_hosts_count(conninfo);
 
     memset(probe, 0, sizeof(*probe));

@@ -2,6 +2,7 @@
 /* crm_intake_site.c: the mount of channel intake over HTTP */
 #include "crm_intake_site.h"
 
+#include "crm_time.h"
 #include "intake_chat.h"
 #include "intake_event.h"
 #include "intake_form.h"
@@ -30,7 +31,7 @@ crm_error_t *crm_intake_take_all(crm_intake_result_t *results, int *known_p,
 
     CRM_ERR(crm_call_conn(&conn, call));
     call->response->workspace_id = workspace_id;
-    began = apr_time_now();
+    began = crm_time_monotonic();
     error = crm_intake(results, known_p, conn, workspace_id, key_hash, events,
                        count, call->pool);
     crm_call_count(call, began);
@@ -60,7 +61,7 @@ crm_error_t *crm_intake_find_agent(crm_intake_agent_t *agent, crm_call_t *call,
     crm_conn_t *conn;
 
     CRM_ERR(crm_call_conn(&conn, call));
-    began = apr_time_now();
+    began = crm_time_monotonic();
     error = crm_intake_agent(agent, conn, email, phone,
                              workspace ? workspace
                                        : call->service->settings.workspace,

@@ -9,6 +9,7 @@
 #include "crm_address.h"
 #include "crm_intake_site.h"
 #include "crm_query.h"
+#include "crm_time.h"
 #include "intake_chat_load.h"
 
 #define WAIT_MAX 25             /* seconds */
@@ -133,7 +134,7 @@ static int wait_for_news(poll_t *poll)
     crm_call_t *call = poll->chat->call;
     apr_time_t until = call->response->wait_until;
 
-    if (!poll->seconds || (until && until <= apr_time_now())) {
+    if (!poll->seconds || (until && until <= crm_time_monotonic())) {
         return 0;
     }
     if (!until) {

@@ -203,11 +203,11 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp,
 /* Initialise this process for the servers from MAIN_SERVER on, in POOL. */
 static void init_process(server_rec *main_server, apr_pool_t *pool)
 {
-    if (crmapi_pools_create(pool)
-        || crmapi_waits_create(crmapi_resume, pool)) {
+    crmapi_pools_create(pool);
+    if (crmapi_waits_create(crmapi_resume, pool)) {
         ap_log_error(APLOG_MARK, APLOG_CRIT, 0, main_server, "CRM1104: cannot "
-                     "create a mutex for the database connections; all "
-                     "requests get a 503");
+                     "create a mutex for the requests that wait; all requests "
+                     "get a 503");
         crmapi_mounts_close();
         return;
     }

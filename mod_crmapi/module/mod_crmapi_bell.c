@@ -31,6 +31,7 @@
 
 #include "crm_db.h"
 #include "crm_probe.h"
+#include "crm_time.h"
 #include "crm_uuid.h"
 
 #define CHANNEL "crmapi_bell"
@@ -211,7 +212,7 @@ void crmapi_bell_leave(crmapi_watch_t *watch)
 
     apr_thread_mutex_lock(bell->mutex);
     watch->users--;
-    watch->left = apr_time_now();
+    watch->left = crm_time_monotonic();
     apr_thread_mutex_unlock(bell->mutex);
 }
 
@@ -364,7 +365,7 @@ static crmapi_watch_t *find_new(bell_t *bell)
  * NULL. */
 static crmapi_watch_t *take_old(bell_t *bell)
 {
-    apr_time_t limit = apr_time_now() - KEEP;
+    apr_time_t limit = crm_time_monotonic() - KEEP;
     crmapi_watch_t *watch, *found = NULL;
 
     apr_thread_mutex_lock(bell->mutex);

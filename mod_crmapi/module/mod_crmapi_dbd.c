@@ -11,6 +11,7 @@
 
 #include "crm_db_conn.h"
 #include "crm_schema.h"
+#include "crm_time.h"
 #include "crm_touch.h"
 
 #include "mod_crmapi_config.h"
@@ -250,9 +251,9 @@ static crm_error_t *give_up(const crmapi_request_t *request, apr_pool_t *p)
 static int trusts_schema(const crmapi_pool_t *pool, apr_time_t now)
 {
     const crmapi_news_t *news = pool->state_news;
+    apr_int64_t seen = __atomic_load_n(&pool->schema_seen, __ATOMIC_RELAXED);
 
-    if (now - __atomic_load_n(&pool->schema_seen, __ATOMIC_RELAXED)
-        >= SCHEMA_TRUST) {
+    if (!seen || now - seen >= SCHEMA_TRUST) {
         return 0;
     }
     return __atomic_load_n(&news->state, __ATOMIC_ACQUIRE) == CRMAPI_POOL_READY
@@ -280,7 +281,7 @@ crm_error_t *crmapi_schema_check(crmapi_pool_t *pool, crm_conn_t *conn,
                                        "; requests are answered 503", NULL));
         return unavailable(p);
     }
-    now = apr_time_now();
+    now = crm_time_monotonic();
     __atomic_store_n(&pool->schema_seen, now, __ATOMIC_RELAXED);
     __atomic_store_n(&pool->health->verdict, CRMAPI_USABLE, __ATOMIC_RELAXED);
     __atomic_store_n(&pool->health->at, now, __ATOMIC_RELEASE);
@@ -297,7 +298,7 @@ static crm_error_t *check_schema(crmapi_request_t *request, crm_conn_t *conn,
 {
     crmapi_pool_t *pool = request->config->pool;
 
-    if (trusts_schema(pool, apr_time_now())) {
+    if (trusts_schema(pool, crm_time_monotonic())) {
         return NULL;
     }
     return crmapi_schema_check(pool, conn, request->r->server, p);
@@ -351,7 +352,7 @@ static apr_interval_time_t wait_left(const crmapi_request_t *request,
     if (request->answered && limit > CRM_TOUCH_WAIT) {
         limit = CRM_TOUCH_WAIT;
     }
-    left = limit - (apr_time_now() - since);
+    left = limit - (crm_time_monotonic() - since);
     return left < 0 ? 0 : left;
 }
 

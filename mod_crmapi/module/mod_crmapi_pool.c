@@ -15,8 +15,10 @@
 #include <libpq-fe.h>
 
 #include "crm_array.h"
+#include "crm_cond.h"
 #include "crm_hash.h"
 #include "crm_hosts.h"
+#include "crm_time.h"
 
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_metrics.h"
@@ -260,25 +262,19 @@ static int share_of_threads(void)
     return threads / 2;
 }
 
-apr_status_t crmapi_pools_create(apr_pool_t *pchild)
+void crmapi_pools_create(apr_pool_t *pchild)
 {
     int share = share_of_threads();
 
     for (int i = 0; i < pools->nelts; i++) {
         crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
-        apr_status_t status;
 
         pool->share = share;
-        status = apr_thread_cond_create(&pool->freed, pchild);
-        if (!status) {
-            status = apr_thread_mutex_create(&pool->mutex,
-                                             APR_THREAD_MUTEX_DEFAULT, pchild);
-        }
-        if (status) {
-            return status;
-        }
+        pool->freed = apr_palloc(pchild, sizeof(*pool->freed));
+        crm_cond_init(pool->freed);
+        pool->mutex = apr_palloc(pchild, sizeof(*pool->mutex));
+        pthread_mutex_init(pool->mutex, NULL);
     }
-    return APR_SUCCESS;
 }
 
 static int is_full(const crmapi_pool_t *pool)
@@ -286,7 +282,7 @@ static int is_full(const crmapi_pool_t *pool)
     return pool->max
            && (pool->used >= pool->max
                || (pool->few && pool->used >= pool->few
-                   && apr_time_now() < pool->few_until));
+                   && crm_time_monotonic() < pool->few_until));
 }
 
 /* Return whether POOL's database hangs, and its threads with MORE others exceed
@@ -297,7 +293,7 @@ static int is_overloaded(const crmapi_pool_t *pool, int more)
                 + __atomic_load_n(&pool->sharing, __ATOMIC_RELAXED);
 
     return pool->share && count > pool->share && pool->used
-           && apr_time_now() - pool->moved > HANGS_AFTER;
+           && crm_time_monotonic() - pool->moved > HANGS_AFTER;
 }
 
 /* Add CHANGE to the number of threads that wait for a place in POOL. Its mutex
@@ -318,27 +314,26 @@ static apr_interval_time_t wait_free(crmapi_pool_t *pool,
     if (!is_full(pool) && !pool->waiting) {
         return 0;
     }
-    began = apr_time_now();
+    began = crm_time_monotonic();
     end = began + wait;
     change_waiting(pool, 1);
     do {
-        wait = end - apr_time_now();
+        wait = end - crm_time_monotonic();
         if (wait <= 0 || is_overloaded(pool, 0)) {
             break;
         }
-        apr_thread_cond_timedwait(pool->freed, pool->mutex,
-                                  pool->share && wait > HANGS_AFTER
-                                  ? HANGS_AFTER : wait);
+        crm_cond_wait(pool->freed, pool->mutex, pool->share
+                      && wait > HANGS_AFTER ? HANGS_AFTER : wait);
     } while (is_full(pool));
     change_waiting(pool, -1);
-    return apr_time_now() - began;
+    return crm_time_monotonic() - began;
 }
 
 /* Take a place in POOL, whose mutex is held. */
 static void take_place(crmapi_pool_t *pool)
 {
     if (!pool->used) {
-        pool->moved = apr_time_now();
+        pool->moved = crm_time_monotonic();
     }
     pool->used++;
     crmapi_metrics_used(1);
@@ -349,7 +344,7 @@ static void take_place(crmapi_pool_t *pool)
 static void wake_next(crmapi_pool_t *pool)
 {
     if (!is_full(pool) && pool->waiting) {
-        apr_thread_cond_signal(pool->freed);
+        pthread_cond_signal(pool->freed);
     }
 }
 
@@ -358,30 +353,30 @@ int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
 {
     int entered;
 
-    apr_thread_mutex_lock(pool->mutex);
+    pthread_mutex_lock(pool->mutex);
     *waited_p = wait_free(pool, wait);
     entered = !is_full(pool) && !is_overloaded(pool, 1);
     if (entered) {
         take_place(pool);
     }
     wake_next(pool);
-    apr_thread_mutex_unlock(pool->mutex);
+    pthread_mutex_unlock(pool->mutex);
     return entered;
 }
 
 void crmapi_pool_enter_always(crmapi_pool_t *pool)
 {
-    apr_thread_mutex_lock(pool->mutex);
+    pthread_mutex_lock(pool->mutex);
     if (is_full(pool) || pool->waiting) {
         change_waiting(pool, 1);
         do {
-            apr_thread_cond_wait(pool->freed, pool->mutex);
+            pthread_cond_wait(pool->freed, pool->mutex);
         } while (is_full(pool));
         change_waiting(pool, -1);
     }
     take_place(pool);
     wake_next(pool);
-    apr_thread_mutex_unlock(pool->mutex);
+    pthread_mutex_unlock(pool->mutex);
 }
 
 int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change)
@@ -395,9 +390,9 @@ int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change)
         return 0;
     }
     __atomic_add_fetch(&pool->sharing, change, __ATOMIC_RELAXED);
-    apr_thread_mutex_lock(pool->mutex);
+    pthread_mutex_lock(pool->mutex);
     overloaded = is_overloaded(pool, 0);
-    apr_thread_mutex_unlock(pool->mutex);
+    pthread_mutex_unlock(pool->mutex);
     return overloaded;
 }
 
@@ -406,29 +401,29 @@ static void free_place(crmapi_pool_t *pool)
 {
     pool->used--;
     crmapi_metrics_used(-1);
-    apr_thread_cond_signal(pool->freed);
+    pthread_cond_signal(pool->freed);
 }
 
 void crmapi_pool_leave(crmapi_pool_t *pool, int served)
 {
-    apr_thread_mutex_lock(pool->mutex);
+    pthread_mutex_lock(pool->mutex);
     free_place(pool);
     if (served) {
-        pool->moved = apr_time_now();
+        pool->moved = crm_time_monotonic();
     }
-    apr_thread_mutex_unlock(pool->mutex);
+    pthread_mutex_unlock(pool->mutex);
 }
 
 int crmapi_pool_refuse(crmapi_pool_t *pool)
 {
     int others;
 
-    apr_thread_mutex_lock(pool->mutex);
+    pthread_mutex_lock(pool->mutex);
     free_place(pool);
     others = pool->max && pool->used > 0;
     pool->few = others ? pool->used : 0;
-    pool->few_until = apr_time_now() + FEW_FOR;
-    apr_thread_mutex_unlock(pool->mutex);
+    pool->few_until = crm_time_monotonic() + FEW_FOR;
+    pthread_mutex_unlock(pool->mutex);
     return others;
 }
 
@@ -436,12 +431,12 @@ int crmapi_pool_limit(crmapi_pool_t *pool, int max)
 {
     int before;
 
-    apr_thread_mutex_lock(pool->mutex);
+    pthread_mutex_lock(pool->mutex);
     before = pool->max;
     if (before != max) {
         pool->max = max;
     }
-    apr_thread_mutex_unlock(pool->mutex);
+    pthread_mutex_unlock(pool->mutex);
     return before;
 }
 
@@ -452,10 +447,10 @@ void crmapi_pools_stats(int *used_p, int *max_p)
         crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
 
         if (pool->mutex) {      /* NULL: CRM1104 */
-            apr_thread_mutex_lock(pool->mutex);
+            pthread_mutex_lock(pool->mutex);
             *used_p += pool->used;
             *max_p += pool->max;
-            apr_thread_mutex_unlock(pool->mutex);
+            pthread_mutex_unlock(pool->mutex);
         }
     }
 }

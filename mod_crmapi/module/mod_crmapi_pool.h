@@ -4,8 +4,7 @@
 #ifndef MOD_CRMAPI_POOL_H
 #define MOD_CRMAPI_POOL_H
 
-#include "apr_thread_cond.h"
-#include "apr_thread_mutex.h"
+#include <pthread.h>
 
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_news.h"
@@ -70,8 +69,8 @@ typedef struct crmapi_pool_t {
     int explaining;             /* whether a thread looks for the cause of an
                                    outage; atomic */
     apr_time_t schema_seen;     /* when the schema was last valid; atomic */
-    apr_thread_mutex_t *mutex;  /* of all that follows; NULL in the parent */
-    apr_thread_cond_t *freed;
+    pthread_mutex_t *mutex;     /* of all that follows; NULL in the parent */
+    pthread_cond_t *freed;
     int used;                   /* places taken */
     int few;                    /* limit of places until FEW_UNTIL: the database
                                    gives no more connections */
@@ -148,7 +147,7 @@ const char *crmapi_pools_share(const crm_keys_t *keys, apr_pool_t *pconf,
 void crmapi_pools_complain(const server_rec *main_server, apr_pool_t *ptemp);
 
 /* Make the locks of this process, allocated in PCHILD. */
-apr_status_t crmapi_pools_create(apr_pool_t *pchild);
+void crmapi_pools_create(apr_pool_t *pchild);
 
 /* Set *USED_P to the connections in use, *MAX_P to their limit, over all pools
  * of this process. */

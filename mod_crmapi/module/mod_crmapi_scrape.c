@@ -13,6 +13,7 @@
 #include "crm_array.h"
 #include "crm_metrics.h"
 #include "crm_schema.h"
+#include "crm_time.h"
 
 #include "mod_crmapi_metrics.h"
 #include "mod_crmapi_mount.h"
@@ -276,13 +277,13 @@ static void put_connections_max(scrape_t *scrape, const family_t *family)
  * databases, and they may all hang. */
 static void put_usable(scrape_t *scrape, const family_t *family)
 {
-    apr_time_t end = apr_time_now() + GAUGE_TIME;
+    apr_time_t end = crm_time_monotonic() + GAUGE_TIME;
 
     (void)family;
     for (int i = 0; i < vhost_count(); i++) {
         crmapi_pool_t *pool = vhost_at(i)->config->pool;
         crmapi_verdict_t verdict
-            = apr_time_now() < end
+            = crm_time_monotonic() < end
               ? crmapi_usable(pool, GAUGE_TRUST, scrape->server, scrape->pool)
               : crmapi_usable_last(pool);
 

@@ -6,6 +6,7 @@
 
 #include "crm_db_conn.h"
 #include "crm_probe.h"
+#include "crm_time.h"
 
 #include "mod_crmapi_dbd.h"
 #include "mod_crmapi_outage.h"
@@ -87,7 +88,7 @@ crmapi_verdict_t crmapi_usable(crmapi_pool_t *pool, apr_interval_time_t trust,
                                const server_rec *s, apr_pool_t *p)
 {
     crmapi_health_t *health = pool ? pool->health : NULL;
-    apr_time_t now = apr_time_now(), end = now + CRMAPI_CHECK_TIME;
+    apr_time_t now = crm_time_monotonic(), end = now + CRMAPI_CHECK_TIME;
     crmapi_verdict_t verdict;
 
     if (!health || pool->missing) {
@@ -97,7 +98,8 @@ crmapi_verdict_t crmapi_usable(crmapi_pool_t *pool, apr_interval_time_t trust,
         if (begin(health, now)) {
             verdict = check(pool, verdict, s, p);
             __atomic_store_n(&health->verdict, verdict, __ATOMIC_RELAXED);
-            __atomic_store_n(&health->at, apr_time_now(), __ATOMIC_RELEASE);
+            __atomic_store_n(&health->at, crm_time_monotonic(),
+                             __ATOMIC_RELEASE);
             __atomic_store_n(&health->checking, 0, __ATOMIC_RELEASE);
             return verdict;
         }
@@ -105,7 +107,7 @@ crmapi_verdict_t crmapi_usable(crmapi_pool_t *pool, apr_interval_time_t trust,
             return CRMAPI_NO_DATABASE;
         }
         apr_sleep(CHECK_AGAIN);
-        now = apr_time_now();
+        now = crm_time_monotonic();
     }
     return verdict;
 }

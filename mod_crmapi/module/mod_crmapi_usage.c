@@ -20,6 +20,7 @@
 #include "crm_db.h"
 #include "crm_probe.h"
 #include "crm_sql.h"
+#include "crm_time.h"
 
 #include "mod_crmapi_pool.h"
 
@@ -224,7 +225,7 @@ static void *APR_THREAD_FUNC writer_main(apr_thread_t *thread, void *baton)
     sigfillset(&signals);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
     while (poll(&poller, 1, (int)apr_time_as_msec(interval)) < 1) {
-        if (crm_usage_due(usage, apr_time_now(), interval)) {
+        if (crm_usage_due(usage, crm_time_monotonic(), interval)) {
             write_all(writer);
         }
     }

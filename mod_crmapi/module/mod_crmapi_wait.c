@@ -22,12 +22,14 @@
 
 #include "apr_portable.h"
 #include "apr_ring.h"
+#include "apr_thread_cond.h"
 
 #include "ap_mpm.h"
 #include "http_connection.h"
 #include "http_core.h"
 #include "http_protocol.h"
 
+#include "crm_time.h"
 #include "mod_crmapi_bell.h"
 #include "mod_crmapi_handler.h"
 
@@ -127,7 +129,7 @@ static void put(crmapi_waiter_t *waiter)
  * any more, and have it closed. */
 static void begin_to_close(crmapi_waiter_t *waiter)
 {
-    apr_time_t now = apr_time_now();
+    apr_time_t now = crm_time_monotonic();
     int over = ap_start_lingering_close(waiter->c);
 
     waiter->state = CLOSING;
@@ -298,7 +300,7 @@ static void *APR_THREAD_FUNC wait_main(apr_thread_t *thread, void *baton)
         APR_RING_INIT(&closed, crmapi_waiter_t, link);
         apr_thread_mutex_lock(waits.mutex);
         look_for_stop();
-        timeout = take_due(&closed, apr_time_now());
+        timeout = take_due(&closed, crm_time_monotonic());
         count = fill();
         ends = waits.ends;
         apr_thread_mutex_unlock(waits.mutex);
@@ -484,8 +486,8 @@ crmapi_wait_t crmapi_wait(crmapi_request_t *request)
         return CRMAPI_WAIT_OVER;
     }
     waiter->count = request->count;
-    waiter->until = request->rung && apr_time_now() + AGAIN < until
-                    ? apr_time_now() + AGAIN : until;
+    waiter->until = request->rung && crm_time_monotonic() + AGAIN < until
+                    ? crm_time_monotonic() + AGAIN : until;
     apr_thread_mutex_lock(waits.mutex);
     if (!is_stopping() && !waiter->gone && take_place(waiter)) {
         what = waiter->state == HELD ? CRMAPI_WAIT_AGAIN
@@ -528,7 +530,7 @@ void crmapi_suspended(conn_rec *c, request_rec *r)
     if (waiter && waiter->ready) {
         apr_thread_mutex_lock(waits.mutex);
         waiter->ready = 0;
-        waiter->suspended = apr_time_now();
+        waiter->suspended = crm_time_monotonic();
         put(waiter);
         apr_thread_mutex_unlock(waits.mutex);
     }

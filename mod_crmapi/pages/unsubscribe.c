@@ -10,6 +10,7 @@
 #include "crm_form.h"
 #include "crm_sequence.h"
 #include "crm_text.h"
+#include "crm_time.h"
 
 /* The recipient of the step $2. It is kept when the contact is deleted. */
 static const char step_sql[] =
@@ -78,7 +79,7 @@ static crm_error_t *suppress(crm_page_t *page, const char *way,
     }
     event.reason = "unsubscribed";
     CRM_ERR(crm_call_conn(&conn, page->call));
-    began = apr_time_now();
+    began = crm_time_monotonic();
     error = crm_sequence_event(&stopped, conn, &event, page->pool);
     crm_call_count(page->call, began);
     CRM_ERR(error);

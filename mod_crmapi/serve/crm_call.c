@@ -11,6 +11,7 @@
 #include "crm_json.h"
 #include "crm_serve.h"
 #include "crm_sql_print.h"
+#include "crm_time.h"
 
 /* The maximum size of the values of a write that shares a statement, in
  * bytes. */
@@ -18,7 +19,7 @@
 
 void crm_call_count(crm_call_t *call, apr_time_t began)
 {
-    call->response->db_us += apr_time_now() - began;
+    call->response->db_us += crm_time_monotonic() - began;
 }
 
 /* Return whether CALL changes nothing, so that its statements can be cancelled
@@ -37,7 +38,7 @@ static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since,
                             crm_call_t *call)
 {
     if (!call->conn) {
-        apr_time_t began = apr_time_now();
+        apr_time_t began = crm_time_monotonic();
         crm_error_t *error = call->service->acquire(&call->conn, since,
                                                     call->request->baton,
                                                     call->pool);
@@ -58,7 +59,7 @@ static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since,
 
 crm_error_t *crm_call_conn(crm_conn_t **conn_p, crm_call_t *call)
 {
-    return acquire(conn_p, apr_time_now() - call->waited, call);
+    return acquire(conn_p, crm_time_monotonic() - call->waited, call);
 }
 
 crm_error_t *crm_call_dialect(crm_call_t *call)
@@ -148,7 +149,7 @@ static crm_error_t *run(PGresult **results, crm_call_t *call,
     apr_time_t began;
 
     CRM_ERR(crm_call_conn(&conn, call));
-    began = apr_time_now();
+    began = crm_time_monotonic();
     error = n ? pipeline_with(results, call, conn, settings, n, stmts, count)
             : count == 1 ? crm_db_query(results, conn, stmts, call->pool)
             : crm_db_pipeline(results, conn, stmts, count, call->pool);
@@ -277,7 +278,7 @@ static int client_of(const crm_call_t *call)
 /* Try to run SQL together with other requests. */
 static crm_error_t *share(crm_rows_t *rows, crm_call_t *call, crm_sql_t *sql)
 {
-    sharer_t sharer = {call, call->response->db_us, apr_time_now()};
+    sharer_t sharer = {call, call->response->db_us, crm_time_monotonic()};
     const crm_conn_source_t source = {
         source_acquire, source_release, source_add_waiting,
         call->service->settings.database_wait, &sharer, client_of(call),
@@ -379,7 +380,8 @@ void crm_call_watch(crm_call_t *call, const char *workspace_id,
         response->wait_until = 0;
     }
     else if (!response->wait_until) {
-        response->wait_until = apr_time_now() + apr_time_from_sec(seconds);
+        response->wait_until = crm_time_monotonic()
+                               + apr_time_from_sec(seconds);
     }
 }
 
@@ -387,7 +389,7 @@ void crm_call_wait(crm_call_t *call)
 {
     crm_response_t *response = call->response;
 
-    response->waits = response->wait_until > apr_time_now();
+    response->waits = response->wait_until > crm_time_monotonic();
 }
 
 crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,

@@ -14,6 +14,7 @@
 #include "crm_limit_key.h"
 #include "crm_network.h"
 #include "crm_roll.h"
+#include "crm_time.h"
 
 /* The interval at which a thread asks whether another one's look-up has ended,
  * and the shortest time that it does so. */
@@ -181,7 +182,7 @@ static int add_waiting(const crm_call_t *call, int change)
  * the database hangs and may hold no more threads. */
 static int nap(const look_up_t *one)
 {
-    int hangs = add_waiting(one->call, 1) || apr_time_now() >= one->until;
+    int hangs = add_waiting(one->call, 1) || crm_time_monotonic() >= one->until;
 
     if (!hangs) {
         apr_sleep(NAP);
@@ -364,6 +365,6 @@ crm_error_t *crm_look_up_key(crm_call_t *call)
     if (!call->service->keys) {
         return crm_look_up_learn(call);
     }
-    one.until = apr_time_now() + (wait > WAIT_MIN ? wait : WAIT_MIN);
+    one.until = crm_time_monotonic() + (wait > WAIT_MIN ? wait : WAIT_MIN);
     return share(&one);
 }

@@ -4,6 +4,8 @@
 
 #include <unistd.h>
 
+#include "crm_time.h"
+
 /* A place that is still in use this long after UNTIL belongs to a process that
  * was killed. */
 #define STALE apr_time_from_sec(60)
@@ -31,7 +33,7 @@ static int take(crm_place_t *place, apr_time_t until)
 {
     apr_time_t last = LOAD(place->until);
 
-    return (!last || apr_time_now() >= last + STALE)
+    return (!last || crm_time_monotonic() >= last + STALE)
            && __atomic_compare_exchange_n(&place->until, &last, until, 0,
                                           __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
@@ -40,7 +42,7 @@ static int take(crm_place_t *place, apr_time_t until)
 static int waits_elsewhere(const crm_places_t *places, apr_uint64_t owner,
                            const crm_place_t *place)
 {
-    apr_time_t now = apr_time_now();
+    apr_time_t now = crm_time_monotonic();
 
     for (int i = 0; i < CRM_PLACES_MAX; i++) {
         const crm_place_t *other = &places->places[i];

@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_time.h"
 #include "crmapid_log.h"
 
 #define EVERY apr_time_from_sec(60)
@@ -32,9 +33,10 @@ static notice_t notices[CRMD_NOTICES] = {
  * the lock. */
 static void tell(notice_t *notice, int all)
 {
-    apr_time_t now = apr_time_now();
+    apr_time_t now = crm_time_monotonic();
 
-    if (notice->count && (all || now - notice->told >= EVERY)) {
+    if (notice->count && (all || !notice->told
+                          || now - notice->told >= EVERY)) {
         crmd_logf(CRM_LOG_WARNING, "%s%lu %s", notice->code, notice->count,
                   notice->text);
         notice->count = 0;
@@ -62,7 +64,7 @@ void crmd_notice_flush(int all)
 crm_level_t crmd_notice_repeated(const char **others_p,
                                  crmd_repeated_t *repeated, apr_pool_t *pool)
 {
-    apr_time_t now = apr_time_now();
+    apr_time_t now = crm_time_monotonic();
     crm_level_t level = CRM_LOG_INFO;
 
     *others_p = "";

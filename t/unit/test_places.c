@@ -8,6 +8,7 @@
 
 #include "crm_check.h"
 #include "crm_places.h"
+#include "crm_time.h"
 
 #define PROCESSES 4
 #define OWNERS 40
@@ -35,7 +36,7 @@ static crm_place_t *enter_from(const char *owner, const char *net,
     const crm_places_client_t client = {owner, {net, site}, {most, 2 * most},
                                         CRM_PLACES_MAX};
 
-    return crm_places_enter(places, &client, apr_time_now()
+    return crm_places_enter(places, &client, crm_time_monotonic()
                             + apr_time_from_sec(30));
 }
 
@@ -101,7 +102,7 @@ START_TEST(places_are_taken_again)
     crm_places_leave(taken[7]);
     ck_assert_ptr_eq(enter("one more"), taken[7]);
     /* of a process that was killed long ago */
-    taken[9]->until = apr_time_now() - apr_time_from_sec(61);
+    taken[9]->until = crm_time_monotonic() - apr_time_from_sec(61);
     ck_assert_ptr_eq(enter("9"), taken[9]);
 }
 END_TEST
@@ -109,7 +110,7 @@ END_TEST
 START_TEST(a_process_has_so_many)
 {
     crm_places_client_t client = {"a", {NULL}, {0}, 2};
-    apr_time_t until = apr_time_now() + apr_time_from_sec(30);
+    apr_time_t until = crm_time_monotonic() + apr_time_from_sec(30);
 
     ck_assert_ptr_nonnull(crm_places_enter(places, &client, until));
     client.owner = "b";

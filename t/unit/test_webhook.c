@@ -16,11 +16,11 @@
 /* How much later than now it is. */
 static apr_time_t ahead;
 
-apr_time_t __real_apr_time_now(void);
-apr_time_t __wrap_apr_time_now(void);
-apr_time_t __wrap_apr_time_now(void)
+apr_int64_t __real_crm_time_monotonic(void);
+apr_int64_t __wrap_crm_time_monotonic(void);
+apr_int64_t __wrap_crm_time_monotonic(void)
 {
-    return __real_apr_time_now() + ahead;
+    return __real_crm_time_monotonic() + ahead;
 }
 
 /* What contract 12.3 says, with at most a tenth more. */

@@ -10,6 +10,7 @@
 
 #include "crm_db.h"
 #include "crm_array.h"
+#include "crm_time.h"
 
 /* In milliseconds, so that no statement of the API waits for a second (contract
  * 16.2). While a step waits for a lock, later statements queue behind it:
@@ -71,7 +72,7 @@ static void tell(state_t *state, const char *text)
 {
     const crm_log_t *log = state->run->log;
 
-    state->told = apr_time_now();
+    state->told = crm_time_monotonic();
     log->write(log->baton, CRM_LOG_NOTICE, text);
 }
 
@@ -275,7 +276,7 @@ static void tell_progress(state_t *state, const PGresult *result)
 {
     apr_time_t last = state->told ? state->told : state->begun;
 
-    if (apr_time_now() - last >= TELL) {
+    if (crm_time_monotonic() - last >= TELL) {
         tell(state, apr_pstrcat(state->pool, "CRM2113: ", step_name(state),
                                 ": ", PQgetvalue(result, 0, 2), " of about ",
                                 PQgetvalue(result, 0, 3), " rows", NULL));
@@ -314,7 +315,7 @@ static crm_error_t *try_batch(state_t *state)
     CRM_ERR(read_key(&key, state));
     CRM_ERR(set_limits(state, LOCK_TIME, HOLD_TIME));
     stmt.sql = batch_sql(state, &key);
-    start = apr_time_now();
+    start = crm_time_monotonic();
     error = crm_db_query(&result, state->run->conn, &stmt, state->pool);
     if (error) {
         state->rows = state->rows > 1 ? state->rows / 2 : 1;
@@ -328,7 +329,7 @@ static crm_error_t *try_batch(state_t *state)
     state->more = rows == state->rows;
     if (state->more) {
         state->position = apr_pstrdup(keep, PQgetvalue(result, 0, 1));
-        pace(state, apr_time_now() - start);
+        pace(state, crm_time_monotonic() - start);
         return NULL;
     }
     return advance(state);
@@ -368,7 +369,7 @@ static int may_succeed(const state_t *state, const crm_error_t *error)
 static crm_error_t *attempt(state_t *state)
 {
     const crm_migrate_step_t *run = state->run;
-    apr_time_t end = apr_time_now() + run->patience;
+    apr_time_t end = crm_time_monotonic() + run->patience;
     apr_interval_time_t pause = FIRST_PAUSE;
     crm_error_t *error;
     const char *text;
@@ -381,11 +382,11 @@ static crm_error_t *attempt(state_t *state)
         }
         text = apr_pstrcat(state->pool, log_of(error), find_holder(state),
                            NULL);
-        if (apr_time_now() + pause > end) {
+        if (crm_time_monotonic() + pause > end) {
             return crm_migration_fault(run->pool, "%s: run crmapictl migrate"
                                        " again", text);
         }
-        if (apr_time_now() - state->told >= TELL) {
+        if (crm_time_monotonic() - state->told >= TELL) {
             tell(state, apr_pstrcat(state->pool, "CRM2111: ",
                                     step_name(state), ": ", text,
                                     ": trying again", NULL));
@@ -426,7 +427,7 @@ static crm_error_t *begin(state_t *state)
 crm_error_t *crm_migrate_step(const crm_migrate_step_t *run)
 {
     state_t state = {.run = run, .rows = FIRST_BATCH,
-                     .begun = apr_time_now()};
+                     .begun = crm_time_monotonic()};
     crm_error_t *error;
 
     state.step = &APR_ARRAY_IDX(run->migration->steps, run->done,

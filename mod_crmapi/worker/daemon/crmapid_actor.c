@@ -2,6 +2,7 @@
 /* crmapid_actor.c: a daemon's threads: what all of them share */
 #include "crmapid_actor.h"
 
+#include "crm_cond.h"
 #include "crmapid_conn.h"
 #include "crmapid_journal.h"
 #include "crmapid_log.h"
@@ -40,7 +41,7 @@ void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
     int cause = cause_of(error), begins;
 
     crm_metrics_add(&crmd_stats.db_errors, cause == CRMD_NO_DATABASE);
-    apr_thread_mutex_lock(daemon->mutex);
+    pthread_mutex_lock(&daemon->mutex);
     daemon->down[actor->down]--;
     daemon->down[cause]++;
     actor->down = cause;
@@ -56,7 +57,7 @@ void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
             crmd_logf(CRM_LOG_NOTICE, "%s", texts[i].ended);
         }
     }
-    apr_thread_mutex_unlock(daemon->mutex);
+    pthread_mutex_unlock(&daemon->mutex);
 }
 
 crm_error_t *crmd_actor_connect(crmd_actor_t *actor)
@@ -79,15 +80,15 @@ crmd_actor_t *crmd_actor_create(crmd_daemon_t *daemon, int lane,
 }
 
 int crmd_actor_wait(crmd_daemon_t *daemon, const int *flag,
-                    apr_thread_cond_t *cond, apr_interval_time_t timeout)
+                    pthread_cond_t *cond, apr_interval_time_t timeout)
 {
     int set;
 
-    apr_thread_mutex_lock(daemon->mutex);
+    pthread_mutex_lock(&daemon->mutex);
     if (!*flag) {
-        apr_thread_cond_timedwait(cond, daemon->mutex, timeout);
+        crm_cond_wait(cond, &daemon->mutex, timeout);
     }
     set = *flag;
-    apr_thread_mutex_unlock(daemon->mutex);
+    pthread_mutex_unlock(&daemon->mutex);
     return set;
 }

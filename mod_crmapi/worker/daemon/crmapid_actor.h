@@ -3,9 +3,9 @@
 #ifndef CRMAPID_ACTOR_H
 #define CRMAPID_ACTOR_H
 
+#include <pthread.h>
+
 #include "apr_tables.h"
-#include "apr_thread_cond.h"
-#include "apr_thread_mutex.h"
 #include "apr_thread_proc.h"
 
 #include "crm_db_conn.h"
@@ -31,9 +31,9 @@ struct crmd_daemon_t {
     apr_thread_t *heartbeat, *poller, *upkeep;
     crmd_lmtp_t *lmtp;          /* NULL: no LMTP server */
     /* The mutex protects all below. */
-    apr_thread_mutex_t *mutex;
-    apr_thread_cond_t *wake[CRMD_LANES];
-    apr_thread_cond_t *end;     /* wakes heartbeat, poller and upkeep */
+    pthread_mutex_t mutex;
+    pthread_cond_t wake[CRMD_LANES];
+    pthread_cond_t end;     /* wakes heartbeat, poller and upkeep */
     unsigned wakes[CRMD_LANES]; /* number of wakes, so that a thread that is
                                    not waiting yet misses none */
     char served[CRMD_LANES][CRM_UUID_LEN + 1]; /* workspace served last, or
@@ -75,6 +75,6 @@ void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error);
 /* Wait on COND for up to TIMEOUT, unless *FLAG, a member of DAEMON, is set.
  * Return *FLAG. */
 int crmd_actor_wait(crmd_daemon_t *daemon, const int *flag,
-                    apr_thread_cond_t *cond, apr_interval_time_t timeout);
+                    pthread_cond_t *cond, apr_interval_time_t timeout);
 
 #endif /* CRMAPID_ACTOR_H */

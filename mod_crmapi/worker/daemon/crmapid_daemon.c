@@ -7,6 +7,7 @@
 #include "apr_network_io.h"
 #include "apr_strings.h"
 
+#include "crm_cond.h"
 #include "crmapid_actor.h"
 #include "crmapid_conn.h"
 #include "crmapid_heartbeat.h"
@@ -31,7 +32,7 @@ static int is_ending(void *baton)
 {
     crmd_daemon_t *daemon = baton;
 
-    return crmd_actor_wait(daemon, &daemon->ending, daemon->end, 0);
+    return crmd_actor_wait(daemon, &daemon->ending, &daemon->end, 0);
 }
 
 /* Run what is due. If the daemon ends meanwhile, what is running is
@@ -60,7 +61,7 @@ static void *APR_THREAD_FUNC upkeep_main(apr_thread_t *thread, void *data)
 
         crmd_actor_note(actor, error);
         apr_pool_clear(actor->pool);
-        ending = crmd_actor_wait(daemon, &daemon->ending, daemon->end,
+        ending = crmd_actor_wait(daemon, &daemon->ending, &daemon->end,
                                  error ? CRMD_DOWN_TIME : wait);
     }
     apr_pool_clear(actor->conn_pool);
@@ -92,10 +93,10 @@ static crmd_daemon_t *daemon_create(const crmd_config_t *config,
     daemon->id = make_id(daemon->host, pool);
     daemon->threads = apr_array_make(pool, 16, sizeof(apr_thread_t *));
     daemon->actors = apr_array_make(pool, 16, sizeof(crmd_actor_t *));
-    apr_thread_mutex_create(&daemon->mutex, APR_THREAD_MUTEX_DEFAULT, pool);
-    apr_thread_cond_create(&daemon->end, pool);
+    pthread_mutex_init(&daemon->mutex, NULL);
+    crm_cond_init(&daemon->end);
     for (int i = 0; i < CRMD_LANES; i++) {
-        apr_thread_cond_create(&daemon->wake[i], pool);
+        crm_cond_init(&daemon->wake[i]);
     }
     return daemon;
 }
@@ -111,9 +112,9 @@ static crm_error_t *start(apr_thread_t **thread_p, crmd_daemon_t *daemon,
                                             crmd_pool_create(daemon->pool, 0));
     char why[128];
 
-    apr_thread_mutex_lock(daemon->mutex);
+    pthread_mutex_lock(&daemon->mutex);
     APR_ARRAY_PUSH(daemon->actors, crmd_actor_t *) = actor;
-    apr_thread_mutex_unlock(daemon->mutex);
+    pthread_mutex_unlock(&daemon->mutex);
     status = apr_thread_create(thread_p, NULL, main_function, actor,
                                daemon->pool);
     if (status == APR_SUCCESS) {
@@ -159,20 +160,20 @@ static void join(apr_thread_t *thread)
 void crmd_daemon_stop(crmd_daemon_t *daemon)
 {
     crmd_lmtp_stop(daemon->lmtp);
-    apr_thread_mutex_lock(daemon->mutex);
+    pthread_mutex_lock(&daemon->mutex);
     daemon->stopping = 1;
     for (int i = 0; i < CRMD_LANES; i++) {
-        apr_thread_cond_broadcast(daemon->wake[i]);
+        pthread_cond_broadcast(&daemon->wake[i]);
     }
-    apr_thread_mutex_unlock(daemon->mutex);
+    pthread_mutex_unlock(&daemon->mutex);
     for (int i = 0; i < daemon->threads->nelts; i++) {
         join(APR_ARRAY_IDX(daemon->threads, i, apr_thread_t *));
     }
     /* Not before: the heartbeat extends the leases of running jobs. */
-    apr_thread_mutex_lock(daemon->mutex);
+    pthread_mutex_lock(&daemon->mutex);
     daemon->ending = 1;
-    apr_thread_cond_broadcast(daemon->end);
-    apr_thread_mutex_unlock(daemon->mutex);
+    pthread_cond_broadcast(&daemon->end);
+    pthread_mutex_unlock(&daemon->mutex);
     join(daemon->poller);
     join(daemon->upkeep);
     join(daemon->heartbeat);

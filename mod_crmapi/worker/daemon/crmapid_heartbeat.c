@@ -20,7 +20,7 @@ static const char *running_jobs(int *count_p, crmd_daemon_t *daemon,
 {
     apr_array_header_t *ids = apr_array_make(pool, 8, sizeof(const char *));
 
-    apr_thread_mutex_lock(daemon->mutex);
+    pthread_mutex_lock(&daemon->mutex);
     for (int i = 0; i < daemon->actors->nelts; i++) {
         const crmd_actor_t *actor = APR_ARRAY_IDX(daemon->actors, i,
                                                   crmd_actor_t *);
@@ -29,7 +29,7 @@ static const char *running_jobs(int *count_p, crmd_daemon_t *daemon,
             APR_ARRAY_PUSH(ids, const char *) = apr_pstrdup(pool, actor->job);
         }
     }
-    apr_thread_mutex_unlock(daemon->mutex);
+    pthread_mutex_unlock(&daemon->mutex);
     *count_p = ids->nelts;
     return crm_sql_array(ids, pool);
 }
@@ -53,9 +53,9 @@ crm_error_t *crmd_heartbeat(crmd_actor_t *actor)
 
     CRM_ERR(crmd_actor_connect(actor));
     session = crm_conn_session(actor->conn);
-    apr_thread_mutex_lock(daemon->mutex);
+    pthread_mutex_lock(&daemon->mutex);
     stopping = daemon->stopping;
-    apr_thread_mutex_unlock(daemon->mutex);
+    pthread_mutex_unlock(&daemon->mutex);
     values[0] = daemon->id;
     values[1] = config->name;
     values[2] = daemon->host;
@@ -113,7 +113,7 @@ void *APR_THREAD_FUNC crmd_heartbeat_main(apr_thread_t *thread, void *data)
         crmd_actor_note(actor, error);
         crmd_notice_flush(0);
         apr_pool_clear(actor->pool);
-        ending = crmd_actor_wait(daemon, &daemon->ending, daemon->end, error
+        ending = crmd_actor_wait(daemon, &daemon->ending, &daemon->end, error
                                  ? CRMD_DOWN_TIME : daemon->config->lease / 3);
     }
     crmd_heartbeat_end(actor);

@@ -2,6 +2,7 @@
 /* crmapid_poller.c: the thread that finds due jobs and wakes their lanes */
 #include "crmapid_poller.h"
 
+#include "crm_time.h"
 #include "crmapid_worker.h"
 
 /* Longest wait of the poller before it checks whether the daemon ends. */
@@ -20,11 +21,11 @@ static crm_error_t *poll_jobs(crmd_actor_t *actor, unsigned *session_p,
 
     CRM_ERR(crmd_actor_connect(actor));
     CRM_ERR(crmd_poll_listen(&is_new, session_p, actor->conn, actor->pool));
-    now = apr_time_now();
+    now = crm_time_monotonic();
     if (is_new || now >= *next_p) {
         /* A new session has missed earlier notifications. */
         CRM_ERR(crmd_poll_query(&due, actor->conn, NULL, actor->pool));
-        *next_p = apr_time_now() + (due.next < 0 || due.next > most
+        *next_p = crm_time_monotonic() + (due.next < 0 || due.next > most
                                     ? most : due.next);
     }
     else {
@@ -34,13 +35,13 @@ static crm_error_t *poll_jobs(crmd_actor_t *actor, unsigned *session_p,
             *next_p = 0;
         }
     }
-    apr_thread_mutex_lock(actor->daemon->mutex);
+    pthread_mutex_lock(&actor->daemon->mutex);
     for (int lane = 0; lane < CRMD_LANES; lane++) {
         if (due.ready[lane]) {
             crmd_worker_wake(actor->daemon, lane);
         }
     }
-    apr_thread_mutex_unlock(actor->daemon->mutex);
+    pthread_mutex_unlock(&actor->daemon->mutex);
     return NULL;
 }
 
@@ -57,7 +58,7 @@ void *APR_THREAD_FUNC crmd_poller_main(apr_thread_t *thread, void *data)
 
         crmd_actor_note(actor, error);
         apr_pool_clear(actor->pool);
-        ending = crmd_actor_wait(daemon, &daemon->ending, daemon->end,
+        ending = crmd_actor_wait(daemon, &daemon->ending, &daemon->end,
                                  error ? CRMD_DOWN_TIME : 0);
     }
     apr_pool_clear(actor->conn_pool);

@@ -9,6 +9,7 @@
 #include "apr_time.h"
 
 #include "crm_db.h"
+#include "crm_time.h"
 
 /* Rows of a statement: few at first, one more after each that was quick, and half
  * after one that took longer than LONG, so that none takes a tenth of a second. */
@@ -40,11 +41,11 @@ typedef struct retention_t {
 static crm_error_t *run_batch(PGresult **result_p, int *n_p,
                               retention_t *retention, const crm_stmt_t *stmt)
 {
-    apr_time_t began = apr_time_now(), took;
+    apr_time_t began = crm_time_monotonic(), took;
 
     CRM_ERR(crm_db_query(result_p, retention->conn, stmt,
                          retention->batch_pool));
-    took = apr_time_now() - began;
+    took = crm_time_monotonic() - began;
     *n_p = atoi(PQgetvalue(*result_p, 0, 0));
     *retention->count_p += *n_p;
     if (took > LONG) {

@@ -17,6 +17,7 @@
 #include "apr_thread_proc.h"
 
 #include "crm_metrics.h"
+#include "crm_time.h"
 #include "crmapid_listen.h"
 #include "crmapid_pool.h"
 #include "crmapid_scrape.h"
@@ -160,7 +161,7 @@ static void note_connection(void *data, struct MHD_Connection *connection,
         if (client->fd < 0) {
             client->fd = MHD_get_connection_info(
                 connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-            client->begun = apr_time_now();
+            client->begun = crm_time_monotonic();
             *baton = client;
             return;
         }
@@ -171,7 +172,7 @@ static void note_connection(void *data, struct MHD_Connection *connection,
  * does not: for it a client that sends a byte now and then is not idle. */
 static void end_slow(crmd_status_t *status)
 {
-    apr_time_t now = apr_time_now();
+    apr_time_t now = crm_time_monotonic();
 
     for (int i = 0; i < CLIENTS; i++) {
         client_t *client = &status->clients[i];

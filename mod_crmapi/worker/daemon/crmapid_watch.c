@@ -15,6 +15,7 @@
 #include "crm_db.h"
 #include "crm_schema.h"
 #include "crm_sql_print.h"
+#include "crm_time.h"
 #include "crmapid_conn.h"
 #include "crmapid_journal.h"
 #include "crmapid_pool.h"
@@ -128,7 +129,7 @@ static crm_error_t *count_jobs(crmd_watch_t *watch)
     crm_stmt_t stmt = {crm_sql_form(count_sql, watch->distributed, watch->pool),
                        1, values};
     crmd_counts_t counts[CRMD_LANES];
-    apr_time_t begun = apr_time_now();
+    apr_time_t begun = crm_time_monotonic();
     apr_interval_time_t took;
     PGresult *result;
 
@@ -146,7 +147,7 @@ static crm_error_t *count_jobs(crmd_watch_t *watch)
             counts[lane].oldest_us = (apr_uint64_t)apr_atoi64(oldest);
         }
     }
-    took = apr_time_now() - begun;
+    took = crm_time_monotonic() - begun;
     watch->count_at = begun + (took * COST > COUNT_EVERY ? took * COST
                                                          : COUNT_EVERY);
     pthread_mutex_lock(&watch->mutex);
@@ -181,7 +182,7 @@ static void check_once(crmd_watch_t *watch)
     crm_error_t *error;
 
     pthread_mutex_lock(&watch->mutex);
-    watch->checking = apr_time_now();
+    watch->checking = crm_time_monotonic();
     pthread_mutex_unlock(&watch->mutex);
     error = check(&fault, watch);
     pthread_mutex_lock(&watch->mutex);
@@ -192,9 +193,9 @@ static void check_once(crmd_watch_t *watch)
     if (fault) {
         watch->count_at = 0;    /* count at once when it is back */
     }
-    else if (apr_time_now() >= watch->count_at) {
+    else if (crm_time_monotonic() >= watch->count_at) {
         /* kept if the count fails */
-        watch->count_at = apr_time_now() + COST * ANSWER;
+        watch->count_at = crm_time_monotonic() + COST * ANSWER;
         error = count_jobs(watch);
     }
     if (error) {
@@ -234,7 +235,7 @@ const char *crmd_watch_fault(crmd_watch_t *watch)
     const char *fault;
 
     pthread_mutex_lock(&watch->mutex);
-    fault = watch->checking && apr_time_now() - watch->checking > ANSWER
+    fault = watch->checking && crm_time_monotonic() - watch->checking > ANSWER
             ? "database" : watch->fault;
     pthread_mutex_unlock(&watch->mutex);
     return fault || !crmd_journal_failed() ? fault : "run_dir";

@@ -10,7 +10,7 @@
 void crmd_worker_wake(crmd_daemon_t *daemon, int lane)
 {
     daemon->wakes[lane]++;
-    apr_thread_cond_signal(daemon->wake[lane]);
+    pthread_cond_signal(&daemon->wake[lane]);
 }
 
 /* Return whether jobs may be claimed; *WAKES_P = the number of wakes of LANE so
@@ -19,10 +19,10 @@ static int may_work(unsigned *wakes_p, crmd_daemon_t *daemon, int lane)
 {
     int may;
 
-    apr_thread_mutex_lock(daemon->mutex);
+    pthread_mutex_lock(&daemon->mutex);
     may = !daemon->stopping;
     *wakes_p = daemon->wakes[lane];
-    apr_thread_mutex_unlock(daemon->mutex);
+    pthread_mutex_unlock(&daemon->mutex);
     return may;
 }
 
@@ -30,11 +30,11 @@ static int may_work(unsigned *wakes_p, crmd_daemon_t *daemon, int lane)
  * again and again while it has a due job. */
 static void wait_for_job(crmd_daemon_t *daemon, int lane, unsigned wakes)
 {
-    apr_thread_mutex_lock(daemon->mutex);
+    pthread_mutex_lock(&daemon->mutex);
     while (!daemon->stopping && daemon->wakes[lane] == wakes) {
-        apr_thread_cond_wait(daemon->wake[lane], daemon->mutex);
+        pthread_cond_wait(&daemon->wake[lane], &daemon->mutex);
     }
-    apr_thread_mutex_unlock(daemon->mutex);
+    pthread_mutex_unlock(&daemon->mutex);
 }
 
 /* A claimer's hold(): the actor BATON runs JOB (NULL: no longer). Its workspace
@@ -44,14 +44,14 @@ static void hold(void *baton, const crmd_job_t *job)
     crmd_actor_t *actor = baton;
     crmd_daemon_t *daemon = actor->daemon;
 
-    apr_thread_mutex_lock(daemon->mutex);
+    pthread_mutex_lock(&daemon->mutex);
     apr_cpystrn(actor->job, job ? job->id : "", sizeof(actor->job));
     if (job) {
         apr_cpystrn(daemon->served[actor->lane], job->workspace_id,
                     sizeof(daemon->served[actor->lane]));
         crmd_worker_wake(daemon, actor->lane);
     }
-    apr_thread_mutex_unlock(daemon->mutex);
+    pthread_mutex_unlock(&daemon->mutex);
 }
 
 crm_error_t *crmd_worker_run(int *done_p, crmd_actor_t *actor,
@@ -63,9 +63,9 @@ crm_error_t *crmd_worker_run(int *done_p, crmd_actor_t *actor,
                               moment, NULL, hold, actor};
 
     CRM_ERR(crmd_actor_connect(actor));
-    apr_thread_mutex_lock(daemon->mutex);
+    pthread_mutex_lock(&daemon->mutex);
     apr_cpystrn(after, daemon->served[actor->lane], sizeof(after));
-    apr_thread_mutex_unlock(daemon->mutex);
+    pthread_mutex_unlock(&daemon->mutex);
     claimer.conn = actor->conn;
     claimer.after = *after ? after : NULL;
     return crmd_job_run(done_p, &claimer, crmd_lanes[actor->lane],
@@ -86,7 +86,7 @@ void *APR_THREAD_FUNC crmd_worker_main(apr_thread_t *thread, void *data)
         apr_pool_clear(actor->pool);
         if (error) {
             crmd_actor_wait(daemon, &daemon->stopping,
-                            daemon->wake[actor->lane], CRMD_DOWN_TIME);
+                            &daemon->wake[actor->lane], CRMD_DOWN_TIME);
         }
         else if (!done) {
             wait_for_job(daemon, actor->lane, wakes);

@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "crm_time.h"
+
 /* How long a mail that has begun may take once the daemon ends. */
 #define GRACE apr_time_from_sec(10)
 
@@ -49,9 +51,9 @@ static int input_timeout(crmd_lmtp_io_t *io, int stopping)
         return (int)apr_time_as_msec(io->timeout);
     }
     if (!io->deadline) {
-        io->deadline = apr_time_now() + GRACE;
+        io->deadline = crm_time_monotonic() + GRACE;
     }
-    left = io->deadline - apr_time_now();
+    left = io->deadline - crm_time_monotonic();
     return io->busy && left > 0 ? (int)apr_time_as_msec(left) : 0;
 }
 

@@ -12,6 +12,7 @@
 #include "crm_phone.h"
 #include "crm_slots.h"
 #include "crm_text.h"
+#include "crm_time.h"
 #include "crmapid_mime.h"
 #include "crmapid_stats.h"
 
@@ -185,7 +186,7 @@ void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
                      const crmd_config_t *config, apr_pool_t *pool)
 {
     int number = crmd_relay_number(relay);
-    apr_time_t begun = apr_time_now();
+    apr_time_t begun = crm_time_monotonic();
 
     memset(receipt, 0, sizeof(*receipt));
     if (!message->to) {
@@ -196,6 +197,6 @@ void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
     relay->send(receipt, message, config, pool);
     if (number >= 0) {
         crm_metrics_observe(&crmd_stats.relays[number],
-                            apr_time_now() - begun);
+                            crm_time_monotonic() - begun);
     }
 }

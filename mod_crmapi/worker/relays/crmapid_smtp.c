@@ -15,6 +15,7 @@
 
 #include "crm_array.h"
 #include "crm_mail_status.h"
+#include "crm_time.h"
 
 #include "crmapid_curl.h"
 #include "crmapid_mail_header.h"
@@ -189,7 +190,7 @@ static size_t read_reply(char *data, size_t size, size_t count, void *baton)
 
     talk->replies += size * count;
     if (!is_decided(talk)) {
-        talk->heard = apr_time_now();
+        talk->heard = crm_time_monotonic();
         keep_status(talk, data, size * count);
         read_words(talk, data, size * count);
     }
@@ -202,7 +203,7 @@ static int is_over(void *baton, curl_off_t down_total, curl_off_t down,
                    curl_off_t up_total, curl_off_t up)
 {
     const talk_t *talk = baton;
-    apr_time_t now = apr_time_now();
+    apr_time_t now = crm_time_monotonic();
 
     (void)down_total;
     (void)down;
@@ -241,7 +242,7 @@ static void set_login(CURL *curl, const crmd_config_t *config)
 static void set_talk(CURL *curl, talk_t *talk, const crmd_config_t *config)
 {
     talk->curl = curl;
-    talk->until = apr_time_now() + config->smtp_timeout + QUIT_TIME;
+    talk->until = crm_time_monotonic() + config->smtp_timeout + QUIT_TIME;
     curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
     curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, begin_mail);
     curl_easy_setopt(curl, CURLOPT_PREREQDATA, talk);

@@ -8,6 +8,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_time.h"
 #include "crm_uuid.h"
 
 /* Endpoints that are remembered. More than there are threads, because a slow one is
@@ -117,7 +118,7 @@ static apr_interval_time_t wait_at(entry_t *entry, int limit, apr_time_t now)
 int crmd_webhook_enter(apr_interval_time_t *wait_p, const char *endpoint,
                        int limit, int threads)
 {
-    apr_time_t now = apr_time_now();
+    apr_time_t now = crm_time_monotonic();
     entry_t *entry;
     int entered = 0;
 
@@ -147,7 +148,7 @@ void crmd_webhook_leave(const char *endpoint, apr_interval_time_t took)
     entry = find_entry(endpoint);
     if (entry && entry->busy) {
         entry->busy--;
-        entry->changed = apr_time_now();
+        entry->changed = crm_time_monotonic();
         entry->pace = entry->pace ? (3 * entry->pace + took) / 4 : took;
     }
     pthread_mutex_unlock(&lock);

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+# 41-clock.t: the clock of a host is set while httpd and crmapid run: what waits
+# ends when it should, and nothing ends early (contract 11, 19.4)
+# plain build only
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Outreach;
+use CrmTest::Session;
+use File::Temp qw(tempdir);
+use Time::HiRes qw(time);
+
+plan(skip_all => "plain builds only: a library of the test's own is preloaded")
+    if sanitized() || valgrinded();
+
+my $scratch = tempdir("crm-clock-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+chmod 0755, $scratch;
+my $library = "$scratch/set_clock.so";
+my ($code, $out, $err) = run_program(command => [split(/ /, $CrmTest::BUILD{CC}),
+    qw(-shared -fPIC -pthread -o), $library, "$CrmTest::TOP/t/lib/set_clock.c",
+    "-ldl"]);
+is($code, 0, "a library that sets the clock") or diag($err);
+
+# Set the clock of HOST by SECONDS, seen from the true time.
+sub set_clock {
+    my ($host, $seconds) = @_;
+    write_file("$scratch/$host.new", "$seconds\n");
+    rename "$scratch/$host.new", "$scratch/$host" or die "$host: $!\n";
+}
+
+# The environment of a program on HOST.
+sub clock_of {
+    my ($host) = @_;
+    set_clock($host, 0);
+    return { LD_PRELOAD => $library, CRM_CLOCK => "$scratch/$host" };
+}
+
+my $database = database();
+my $httpd = httpd(database => $database, env => clock_of("web"),
+    conf => "CrmApiDatabaseTimeout 5s\n");
+my $w = workspace($httpd);
+$w->ctl("workspace", "set", $w->id, "--events", "on");
+my $contact = $w->client->post("/api/v1/contacts", { bot_id => $w->agent })
+    ->data->{id};
+
+# Send METHOD PATH with BODY; a client that waits for the answer.
+sub begin {
+    my ($method, $path, $body) = @_;
+    my $client = $w->client(timeout => 60);
+    $client->send_raw("$method /api/v1$path HTTP/1.1\r\nHost: x\r\n"
+        . "Authorization: Bearer " . $w->key . "\r\n"
+        . "Content-Type: application/json\r\n"
+        . "Content-Length: " . length($body // "") . "\r\n\r\n"
+        . ($body // ""));
+    return $client;
+}
+
+subtest "19.4 a request that waits, when the clock is set back an hour" => sub {
+    my $end = $w->client->get("/api/v1/events?cursor=end")
+        ->json->{pagination}{next_cursor};
+    my $client = begin("GET", "/events?wait=3&cursor=$end");
+    ok(wait_for(sub { sql($database, "SELECT count(*) FROM pg_stat_activity
+        WHERE application_name LIKE 'crmapi bell%'
+          AND datname = current_database()") }), "it waits");
+    my $began = time;
+    set_clock("web", -3600);
+    my $r = $client->read_response("GET");
+    status_is($r, 200, "is answered");
+    cmp_ok(time - $began, "<", 5 * busy(), "when its time is over");
+    set_clock("web", 0);
+};
+
+subtest "a read that waits for a lock, when the clock is set forward" => sub {
+    my $let_go = holding($database, "LOCK TABLE crmapi.form");
+    my $client = begin("GET", "/forms?search=x");
+    wait_blocked($database, 1);
+    set_clock("web", 3600);
+    # the thread that waits looks at its clock each 50 milliseconds
+    my $until = time + 1;
+    my $gone = wait_for(sub { time > $until ? 1 : 2 * !sql("postgres", "SELECT
+        count(*) FROM pg_stat_activity WHERE datname = '$database'
+        AND wait_event_type = 'Lock'") });
+    is($gone, 1, "it goes on waiting");
+    $let_go->();
+    status_is($client->read_response("GET"), 200, "it is answered");
+    set_clock("web", 0);
+};
+
+subtest "a write that waits for a lock, when the clock is set back" => sub {
+    my $let_go = holding($database, "SELECT 1 FROM crmapi.contact WHERE id ="
+        . " '$contact' FOR UPDATE");
+    my $client = begin("PATCH", "/contacts/$contact", "{\"last_name\":\"B\"}");
+    wait_blocked($database, 1);
+    my $began = time;
+    set_clock("web", -3600);
+    $httpd->expect_log(qr/CRM2005/);
+    status_is($client->read_response("PATCH"), 503, "is given up");
+    cmp_ok(time - $began, "<", 8 * busy(), "at its time limit");
+    $let_go->();
+    set_clock("web", 0);
+};
+
+subtest "11 crmapid, when the clock is set back and forth" => sub {
+    my $outreach = CrmTest::Outreach->new($w);
+    my $worker = worker(database => $database, env => clock_of("work"),
+        conf => { $outreach->relay, lease => "3s" });
+    my $beat = sub { sql($database, "SELECT extract(epoch FROM max(heartbeat_at))
+        FROM crmapi.worker") // 0 };
+    wait_for($beat);
+    for my $seconds (-3600, 7200) {
+        set_clock("work", $seconds);
+        my $before = $beat->();
+        ok(wait_for(sub { $beat->() > $before + 2 }, 10), "$seconds seconds: its"
+            . " heart beats");
+        my ($n) = 1000 + $seconds / 100;
+        $outreach->start($n);
+        ok(wait_for(sub { $outreach->sent_of(1) }, 20), "it sends");
+        # later than two seconds: nobody is notified of it
+        wait_for(sub { sql($database, "WITH later AS (UPDATE crmapi.job j
+            SET run_at = now() + interval '3 s' FROM crmapi.enrollment_step s
+            WHERE j.state = 'ready' AND s.sort_order = 2 AND s.id =
+                (j.payload ->> 'step_id')::uuid RETURNING 1)
+            SELECT count(*) FROM later") });
+        ok(wait_for(sub { $outreach->sent_of(2) }, 15), "and what becomes due");
+        $outreach->{count} = {};
+    }
+    $worker->stop;
+};
+
+done_testing;
