@@ -88,6 +88,21 @@ subtest "a function is declared in the header of its source" => sub {
     }
 };
 
+# The system's clock may be set. What these take from it is stored, shown, signed, or
+# goes with what others have stored.
+subtest "what waits or is measured goes by a clock that is never set" => sub {
+    my %may = map { $_ => 1 } map { "mod_crmapi/$_.c" } qw(
+        ctl/crmapictl_key ctl/crmapictl_webhook database/crm_db_conn
+        intake/intake_chat module/mod_crmapi_handler module/mod_crmapi_metrics
+        pages/crm_pages shared/crm_store worker/crmapid_log
+        worker/jobs/crmapid_journal worker/sequences/crmapid_link
+        worker/webhooks/crmapid_webhook);
+    my $clock = qr/\b(?:apr_time_now|apr_thread_cond_timedwait)\b/;
+    my @ask = grep { m{^mod_crmapi/.*\.c$} && read_file($_) =~ $clock } @files;
+    is_deeply([sort @ask], [sort keys %may], "the others use"
+        . " crm_time_monotonic() and crm_cond_wait()");
+};
+
 # Whoever links a table of a resource must not link what serves it.
 subtest "crmapid and crmapictl have nothing of the engine" => sub {
     my %engine;

@@ -9,6 +9,7 @@ use CrmTest;
 use CrmTest::Data;
 use CrmTest::Process qw(spawn end_process);
 use CrmTest::Receiver;
+use CrmTest::Session;
 use File::Find qw(find);
 use File::Temp qw(tempdir);
 use MIME::Base64 qw(encode_base64 decode_base64);
@@ -414,6 +415,37 @@ subtest "what is being sent is waited for by crmapid" => sub {
     $worker->once;
     status_is($c->get("/api/v1/contacts/$id"), 404, "then it is gone");
     is(erase($id), "erased", "and told");
+};
+
+subtest "a daemon that stood still hands nothing over" => sub {
+    my ($template) = $w->import_objects([{ object => "sequence_template",
+        name => "Still", bot_id => $w->agent, allowed_channels => ["email"],
+        steps => [{ channel => "email", email_subject => "S",
+            email_body => "B" }] }]);
+    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
+        auto_approve => false, contact => { emails => ["still-$MAIL"] } });
+    my ($id, $enrollment) = @{$r->data}{qw(contact_id enrollment_id)};
+    $worker->once;
+    $w->ctl("enrollment", "approve", $enrollment);
+    my $let_go = holding($database, "SELECT 1 FROM crmapi.enrollment"
+        . " WHERE id = '$enrollment' FOR UPDATE");
+    my $still = worker(database => $database, conf => { lease => "1s" });
+    wait_blocked($database, 1);
+    kill STOP => $still->pid;
+    $let_go->();
+    # its step is taken, and it does not know that yet
+    ok(wait_for(sub { sql($database, "SELECT count(*) FROM crmapi.enrollment_step
+        WHERE enrollment_id = '$enrollment' AND status = 'sending'") }), "it may"
+        . " send a mail");
+    ok(wait_for(sub { sql($database, "SELECT crmapi.job_reap()");
+        return !sql($database, "SELECT count(*) FROM crmapi.job
+            WHERE state = 'leased'") }), "its leases expire");
+    $w->ctl("contact", "erase", $id, "--workspace", $w->id);
+    kill CONT => $still->pid;
+    ok($still->wait_log(qr/CRM3104|CRM3121/), "it goes on");
+    is(scalar $still->mails, 0, "no mail is sent");
+    unlike($still->log_text, qr/CRM3121/, "nor said to be");
+    $still->stop;
 };
 
 subtest "in a large workspace crmapid erases" => sub {

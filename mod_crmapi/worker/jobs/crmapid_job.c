@@ -12,6 +12,7 @@
 #include "crm_db.h"
 #include "crm_shape.h"
 #include "crm_sql_print.h"
+#include "crm_time.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
 #include "crmapid_poll.h"
@@ -85,6 +86,21 @@ crm_error_t *crmd_work_return(crmd_work_t *work)
                        " $2::bigint, $3::text, $4::integer)", 4, values));
     crmd_log_held(work);
     work->end = CRMD_ENDED;
+    return NULL;
+}
+
+crm_error_t *crmd_work_still(crmd_work_t *work, apr_time_t since)
+{
+    const char *values[4];
+    PGresult *result;
+
+    crmd_lease_values(values, work);
+    /* a heartbeat comes each third of the lease */
+    while (crm_time_monotonic() - since > work->config->lease / 2) {
+        since = crm_time_monotonic();
+        CRM_ERR(crmd_query(&result, work, "SELECT crmapi.job_hold($1::uuid,"
+                           " $2::bigint, $3::text, $4::integer)", 4, values));
+    }
     return NULL;
 }
 
@@ -302,7 +318,7 @@ static crm_error_t *run(crmd_work_t *work, const crmd_kind_t *kinds)
 static crm_error_t *run_counted(crmd_work_t *work,
                                 const crmd_claimer_t *claimer)
 {
-    apr_time_t begun = apr_time_now();
+    apr_time_t begun = crm_time_monotonic();
     crm_error_t *error;
 
     crm_metrics_add(&work->stats->busy, 1);
@@ -310,7 +326,7 @@ static crm_error_t *run_counted(crmd_work_t *work,
     error = run(work, claimer->kinds);
     claimer->hold(claimer->baton, NULL);
     crmd_stats_less(&work->stats->busy);
-    crm_metrics_observe(&work->stats->times, apr_time_now() - begun);
+    crm_metrics_observe(&work->stats->times, crm_time_monotonic() - begun);
     return error;
 }
 

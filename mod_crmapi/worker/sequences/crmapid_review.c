@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_db.h"
+#include "crm_time.h"
 #include "crm_value.h"
 #include "crmapid_link.h"
 #include "crmapid_mark.h"
@@ -105,14 +106,17 @@ static const char *make_text(crmd_work_t *work, const PGresult *row,
 }
 
 /* Send the mail about ENROLLMENT, from ROW, with the LINK, and set how WORK
- * ends. NUMBER is that of crmapi.mark_next(). */
+ * ends. NUMBER is that of crmapi.mark_next(), which was asked for when it was
+ * ASKED. */
 static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
                               const PGresult *row, const char *enrollment,
-                              const char *link, apr_int64_t number)
+                              const char *link, apr_int64_t number,
+                              apr_time_t asked)
 {
     const crmd_config_t *config = work->config;
     const crmd_sending_t entry = {number, "enrollment_id", enrollment, "part",
                                   crmd_payload(work, "admin_id")};
+    crm_error_t *error;
     crmd_message_t message;
     crmd_receipt_t receipt;
 
@@ -131,6 +135,11 @@ static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
     message.text = make_text(work, row, enrollment, link);
     message.automatic = 1;
     CRM_ERR(crmd_mark_begin(&entry, work));
+    error = crmd_work_still(work, asked);
+    if (error) {
+        crmd_mark_end(&entry, "free", NULL, work);
+        return error;
+    }
     crmd_relay_send(&receipt, relay, &message, config, work->pool);
     if (receipt.verdict != CRMD_UNKNOWN) {
         crmd_mark_end(&entry, receipt.verdict == CRMD_SENT ? "sent" : "free",
@@ -162,6 +171,7 @@ static crm_error_t *permit_and_send(int *held_p, crmd_work_t *work,
     const char *values[3] = {
         work->job->workspace_id, head, crmd_mark_known(work->pool)
     };
+    apr_time_t asked = crm_time_monotonic();
     PGresult *permit;
 
     CRM_ERR(crmd_query(&permit, work, permit_sql, 3, values));
@@ -171,7 +181,7 @@ static crm_error_t *permit_and_send(int *held_p, crmd_work_t *work,
                        crmd_link_review(work->config, head,
                                         crm_db_value(permit, 0, LINK_MAC),
                                         work->pool),
-                       apr_atoi64(PQgetvalue(permit, 0, NUMBER)));
+                       apr_atoi64(PQgetvalue(permit, 0, NUMBER)), asked);
 }
 
 crm_error_t *crmd_review_mail(crmd_work_t *work)

@@ -13,6 +13,7 @@
 #include "crm_json.h"
 #include "crm_email.h"
 #include "crm_phone.h"
+#include "crm_time.h"
 #include "crm_value.h"
 #include "crmapid_link.h"
 #include "crmapid_log.h"
@@ -40,6 +41,8 @@ typedef struct sending_t {
     const char *id;             /* its own */
     const char *part;           /* a step's number */
     apr_int64_t number;         /* of crmapi.mark_next() */
+    apr_time_t asked;           /* when it was to be taken, on
+                                   crm_time_monotonic() */
     const char *link;           /* head of the unsubscribe token, or NULL */
     const crmd_relay_t *relay;
     const char *own;            /* the agent's address that it is from, */
@@ -291,6 +294,7 @@ static crm_error_t *take(const char **verdict_p, const char **until_p,
     values[9] = sending->link;
     values[10] = work->config->mail_domain;
     values[11] = wires_of(&sending->message, work->pool);
+    sending->asked = crm_time_monotonic();
     CRM_ERR(crmd_query(&result, work, sending->source->take, 12, values));
     *verdict_p = PQgetvalue(result, 0, VERDICT);
     *until_p = crm_db_value(result, 0, UNTIL);
@@ -328,11 +332,21 @@ static crm_error_t *may_send(int *is_p, const sending_t *sending)
     return NULL;
 }
 
-/* Write to the journal that the message of SENDING is about to be handed over,
- * hand it to its relay, and write how that ended. */
-static void send_message(sending_t *sending)
+/* Write to the journal that ENTRY, the message of SENDING, was not handed over. If
+ * an earlier attempt may have sent it, that is not known. */
+static void free_entry(const crmd_sending_t *entry, const sending_t *sending)
 {
-    const crmd_work_t *work = sending->work;
+    if (!sending->doubtful) {
+        crmd_mark_end(entry, "free", NULL, sending->work);
+    }
+}
+
+/* Write to the journal that the message of SENDING is about to be handed over,
+ * hand it to its relay, and write how that ended. Errors: those of
+ * crmd_work_still(); then it was not handed over. */
+static crm_error_t *send_message(sending_t *sending)
+{
+    crmd_work_t *work = sending->work;
     const crmd_sending_t entry = {
         sending->number, sending->source->group_member, sending->group,
         sending->source->part_member,
@@ -344,16 +358,22 @@ static void send_message(sending_t *sending)
     if (error) {
         memset(receipt, 0, sizeof(*receipt));
         crmd_receipt_fill(receipt, CRMD_NOT_NOW, error->message);
-        return;
+        return NULL;
+    }
+    error = crmd_work_still(work, sending->asked);
+    if (error) {
+        free_entry(&entry, sending);
+        return error;
     }
     crmd_relay_send(receipt, sending->relay, &sending->message, work->config,
                     work->pool);
     if (receipt->verdict == CRMD_SENT) {
         crmd_mark_end(&entry, "sent", receipt->provider_id, work);
     }
-    else if (receipt->verdict != CRMD_UNKNOWN && !sending->doubtful) {
-        crmd_mark_end(&entry, "free", NULL, work);
+    else if (receipt->verdict != CRMD_UNKNOWN) {
+        free_entry(&entry, sending);
     }
+    return NULL;
 }
 
 /* Run SQL, which records the result of SENDING and ends its job. Its COUNT
@@ -363,7 +383,7 @@ static crm_error_t *record(const sending_t *sending, const char *sql,
                            int count, const char *more, const char *last)
 {
     crmd_work_t *work = sending->work;
-    apr_time_t until = apr_time_now() + RECORD_TIME;
+    apr_time_t until = crm_time_monotonic() + RECORD_TIME;
     const char *values[8];
     crm_error_t *error;
     PGresult *result;
@@ -377,7 +397,7 @@ static crm_error_t *record(const sending_t *sending, const char *sql,
     for (;;) {
         error = crmd_query(&result, work, sql, count, values);
         if (!error || error->code != CRM_E_UNAVAILABLE
-            || apr_time_now() > until) {
+            || crm_time_monotonic() > until) {
             return error;
         }
         crm_db_rollback(work->conn);
@@ -534,7 +554,7 @@ static crm_error_t *take_and_send(int *tried_p, const char **verdict_p,
             || (sending->doubtful && relay->repeatable(config));
     }
     if (*tried_p && allowed) {
-        send_message(sending);
+        error = send_message(sending);
     }
     else if (*tried_p) {
         crmd_receipt_fill(&sending->receipt, CRMD_REFUSED,

@@ -185,12 +185,13 @@ static crm_error_t *post(crmd_http_answer_t *answer, int *held_p,
     const char *headers[6] = {"Content-Type: application/json"};
     const char *id = NULL, *signatures = NULL;
     crmd_http_request_t request;
-    apr_time_t begun;
+    apr_time_t begun = crm_time_monotonic();
 
     CRM_ERR(sign(&id, &signatures, held_p, delivery, timestamp));
     if (*held_p) {
         return NULL;
     }
+    CRM_ERR(crmd_work_still(delivery->work, begun));
     headers[1] = apr_pstrcat(pool, "webhook-id: ", id, NULL);
     headers[2] = apr_pstrcat(pool, "webhook-timestamp: ", timestamp, NULL);
     headers[3] = apr_pstrcat(pool, "webhook-signature: ", signatures, NULL);
@@ -208,9 +209,9 @@ static crm_error_t *post(crmd_http_answer_t *answer, int *held_p,
     request.ca_file = config->webhook_ca_file;
     request.max_answer = CRMD_WEBHOOK_ANSWER;
     request.allowed = config->webhook_private ? NULL : is_public;
-    begun = apr_time_now();
+    begun = crm_time_monotonic();
     crmd_http_send(answer, &request, pool);
-    crm_metrics_observe(&crmd_stats.webhooks, apr_time_now() - begun);
+    crm_metrics_observe(&crmd_stats.webhooks, crm_time_monotonic() - begun);
     return NULL;
 }
 
@@ -352,7 +353,7 @@ static crm_error_t *postpone(crmd_work_t *work, apr_interval_time_t wait)
 
 crm_error_t *crmd_webhook_deliver(crmd_work_t *work)
 {
-    apr_time_t started = apr_time_now();
+    apr_time_t started = crm_time_monotonic();
     apr_interval_time_t wait;
     crm_error_t *error;
     delivery_t delivery;
@@ -374,6 +375,6 @@ crm_error_t *crmd_webhook_deliver(crmd_work_t *work)
     if (!error) {
         error = attempt(&delivery);
     }
-    crmd_webhook_leave(delivery.endpoint, apr_time_now() - started);
+    crmd_webhook_leave(delivery.endpoint, crm_time_monotonic() - started);
     return error;
 }
