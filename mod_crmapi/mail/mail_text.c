@@ -22,9 +22,12 @@
 #define TEXT_BYTES (4 * CRM_MAIL_TEXT_MAX + 1024)
 #define DEPTH 512
 
+/* Maximum bytes of a cell of a table that the next one is written behind. */
+#define CELL_BYTES 80
+
 /* The effect of an element on the text. */
 typedef enum effect_t {
-    INLINE, LINE, PARAGRAPH, QUOTE, BULLETS, NUMBERS, ITEM, CELL, PRE, RULE,
+    INLINE, LINE, PARAGRAPH, QUOTE, BULLETS, NUMBERS, ITEM, ROW, CELL, PRE, RULE,
     BREAK, LINK, IMAGE, NOTHING
 } effect_t;
 
@@ -49,7 +52,7 @@ static const struct {
     {"script", NOTHING}, {"section", LINE}, {"select", NOTHING},
     {"style", NOTHING}, {"summary", LINE}, {"svg", NOTHING},
     {"table", LINE}, {"td", CELL},
-    {"template", NOTHING}, {"th", CELL}, {"title", NOTHING}, {"tr", LINE},
+    {"template", NOTHING}, {"th", CELL}, {"title", NOTHING}, {"tr", ROW},
     {"ul", BULLETS}, {"video", NOTHING},
 };
 
@@ -67,6 +70,8 @@ typedef enum space_t {
 typedef struct open_t {
     effect_t effect;
     int number;                 /* of the last item, for a list */
+    int lines;                  /* of the writer, at the beginning of a cell */
+    int goes_on;                /* of a row: the next cell is on its line */
     const char *href;           /* of a link */
     apr_size_t start;           /* offset of its text */
     unsigned unseen;            /* of the element around it */
@@ -91,6 +96,7 @@ typedef struct writer_t {
                                    line */
     int space;                  /* whether a space comes before the next text */
     int marked;                 /* whether the mark of an item waits for its text */
+    int lines;                  /* number of line ends that were written */
     int begun;                  /* whether there is any text */
     int last_quotes;            /* QUOTES at the last text */
 } writer_t;
@@ -142,6 +148,7 @@ static void end_lines(writer_t *writer)
     int marks = writer->quotes < writer->last_quotes ? writer->quotes
                                                      : writer->last_quotes;
 
+    writer->lines++;
     for (int i = 0; i < writer->newlines && writer->buf->len <= TEXT_BYTES;
          i++) {
         for (int q = 0; i && q < marks && q < 32; q++) {
@@ -293,12 +300,49 @@ static void begin_item(writer_t *writer, const xmlChar **attributes)
     writer->space = writer->marked = 1;
 }
 
+/* Return the row that the innermost element is in directly, or NULL. */
+static open_t *row_of(writer_t *writer)
+{
+    open_t *row = writer->depth ? &writer->open[writer->depth - 1] : NULL;
+
+    return row && row->effect == ROW ? row : NULL;
+}
+
+/* Begin a cell: behind the one before it, if that is one line and short. Word makes
+ * paragraphs of cells. */
+static void begin_cell(writer_t *writer, open_t *open)
+{
+    open_t *row = row_of(writer);
+
+    if (row && row->goes_on) {
+        writer->newlines = 0;
+        writer->marked = 1;
+    }
+    writer->space = !writer->newlines;
+    open->start = writer->buf->len;
+    open->lines = writer->lines + (writer->newlines && writer->buf->len);
+}
+
+/* End the cell OPEN. */
+static void end_cell(writer_t *writer, const open_t *open)
+{
+    open_t *row = row_of(writer);
+    apr_size_t len = writer->buf->len - open->start;
+
+    if (row && len) {
+        row->goes_on = writer->lines <= open->lines && len <= CELL_BYTES;
+    }
+    writer->marked = 0;
+    writer->space = !writer->newlines;
+}
+
 static void begin_effect(writer_t *writer, open_t *open,
                          const xmlChar **attributes)
 {
     const char *text;
 
     switch (open->effect) {
+    case ROW:
     case LINE: want_edge(writer, 1); break;
     case PARAGRAPH: want_edge(writer, 2); break;
     case QUOTE: want_newlines(writer, 2); writer->quotes++; break;
@@ -308,7 +352,7 @@ static void begin_effect(writer_t *writer, open_t *open,
         want_newlines(writer, writer->lists++ ? 1 : 2);
         break;
     case ITEM: begin_item(writer, attributes); break;
-    case CELL: writer->space = !writer->newlines; break;
+    case CELL: begin_cell(writer, open); break;
     case PRE: want_newlines(writer, 2); break;
     case RULE:
         want_newlines(writer, 1);
@@ -412,6 +456,7 @@ static void end_element(void *baton, const xmlChar *name)
     writer->pre = open->pre;
     switch (open->effect) {
     case NOTHING: writer->hidden--; break;
+    case ROW:
     case LINE: want_edge(writer, 1); break;
     case ITEM: want_newlines(writer, 1); break;
     case PARAGRAPH: want_edge(writer, 2); break;
@@ -420,7 +465,7 @@ static void end_element(void *baton, const xmlChar *name)
     case NUMBERS:
         want_newlines(writer, --writer->lists ? 1 : 2);
         break;
-    case CELL: writer->space = !writer->newlines; break;
+    case CELL: end_cell(writer, open); break;
     case PRE: want_newlines(writer, 2); break;
     case LINK: end_link(writer, open); break;
     default: break;

@@ -686,6 +686,9 @@ END_TEST
 
 /* ---- what HTML shows ----------------------------------------------------- */
 
+#define WORDS "a text that is too long for a cell of a table, so that the next cell is" \
+              " another paragraph"
+
 static const struct {
     const char *html, *text;
 } laid_out[] = {
@@ -734,6 +737,20 @@ static const struct {
     {"<details><summary>one</summary>two</details>three", "one\ntwo\nthree"},
     {"a<figure>b<figcaption>c</figcaption></figure>d", "a\nb\nc\nd"},
     {"<menu><li>a<li>b</menu>", "- a\n- b"},
+    /* cells as Word and Excel make them, and those of a layout */
+    {"x<table><tr><td><p>a</p></td><td><p>b</p></td></tr><tr><td><p>c</p></td>"
+     "<td><div>d</div></td></tr></table>y", "x\n\na b\n\nc d\ny"},
+    {"<table><tr><td></td><td><p>a</p></td><td></td><td><p>b</p></td><td></td></tr>"
+     "<tr><td><p></p></td><td><p>c</p></td></tr></table>", "a b\n\nc"},
+    {"<table><tr><td>a<br>b</td><td><p>c</p></td></tr><tr><td>d<td>e</table>",
+     "a\nb\n\nc\n\nd e"},
+    {"<table><tr><td><p>a</p><p>b</p></td><td><p>c</p><p>d</p></td></tr></table>",
+     "a\n\nb\n\nc\n\nd"},
+    {"<table><tr><td><p>a</p></td></tr><tr><td><p>b</p></td></tr></table>", "a\n\nb"},
+    {"<table><tr><td><table><tr><td><p>a</p></td><td><p>b</p></td></tr></table></td>"
+     "<td><p>c</p></td></tr></table>", "a b c"},
+    {"<table><tr><td><p>" WORDS "</p></td><td><p>c</p></td></tr></table>",
+     WORDS "\n\nc"},
     {"<ul><li><p>a</p></li><li><p>b</p></li></ul>c", "- a\n\n- b\n\nc"},
     {"<ol><li><div></div><div>a</div>b</li><li> <div><p>c</div></ol>",
      "1. a\nb\n2. c"},
