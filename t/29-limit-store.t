@@ -125,6 +125,21 @@ subtest "16.1 a read that the store refuses after it was served" => sub {
     }
 };
 
+subtest "16.1 reads at once, of which the store refuses all" => sub {
+    my $w = workspace($hosts[0]);
+    my @clients = map { $hosts[1]->client(timeout => 60) } 1 .. 12;
+    my %count;
+    for (1 .. 10) {
+        my $key = $w->make_key("read");
+        admitted($hosts[0], $key, $LIMIT);
+        $_->send_raw("GET /api/v1/contacts HTTP/1.1\r\nHost: x\r\n"
+            . "Authorization: Bearer $key\r\n\r\n") for @clients;
+        $count{$_->read_response("GET")->status}++ for @clients;
+    }
+    is_deeply(\%count, { 429 => 120 }, "no one answers for another")
+        or diag(explain(\%count));
+};
+
 subtest "16.1 a write that the store refuses is not done" => sub {
     my $w = workspace($hosts[0]);
     my $key = $w->make_key("read,write");
