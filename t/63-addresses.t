@@ -187,6 +187,7 @@ subtest "a held workspace receives nothing by its tokens either" => sub {
     $w->ctl("workspace", "hold", $w->id);
     my $r = $event->(2);
     error_is($r, 503, "service_unavailable", "not while it is held");
+    is($r->header("Retry-After"), 60, "nor soon");
     cmp_ok($r->header("Retry-After"), ">", 0, "and shall come again");
     $w->ctl("workspace", "release", $w->id);
     status_is($event->(2), 200, "it comes again");

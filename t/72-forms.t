@@ -357,6 +357,10 @@ subtest "honeypot" => sub {
     page_is(send_form($own, email => "h\@x.example", fax => "1"), 200,
         qr/Thank you/, "another name");
     is(scalar(my @none = submissions($w, $own)), 0, "works, too");
+    my $asks = form($w, custom_fields => { website_hp => true });
+    send_form($asks, email => "h\@x.example", website_hp => "mine");
+    is((submissions($w, $asks))[0]{custom_field_responses}{website_hp}, "mine",
+        "a field of the form's own with this name is none");
 };
 
 subtest "sent twice" => sub {
@@ -377,6 +381,13 @@ subtest "sent twice" => sub {
     send_form($form, email => "twice\@x.example", a => "1") for 1, 2;
     is(scalar(my @four = submissions($w, $form)), 4,
         "without submission_id each is one");
+    send_form($form, email => "twice\@x.example", a => "1", submission_id => "")
+        for 1, 2;
+    is(scalar(my @six = submissions($w, $form)), 6, "an empty one is none");
+    my $other = form($w, custom_fields => { a => true });
+    send_form($other, @same);
+    is(scalar(my @others = submissions($w, $other)), 1,
+        "the same at another form is another one");
     is(count_rows($w, "contact", "email_key = 'twice\@x.example'"), 1,
         "of one contact");
 };
@@ -451,6 +462,11 @@ subtest "internal submissions" => sub {
         page_is(send_form($form, { query => "internal=$word" }, a => "3"), 422,
             qr/internal/, "nor is there one with internal=$word");
     }
+    my ($one) = grep { $_->{name} eq "tests" } @{JSON::PP->new->decode($w->ctl(
+        "--json", "intake", "list", "--workspace", $w->id))};
+    $w->ctl("intake", "revoke", $one->{id});
+    page_is($try->("Bearer $token"), 401, qr/token is missing or invalid/,
+        "3.2 nor with one that was revoked");
     is(scalar(my @shown = submissions($w, $form)), 1, "hidden by default");
     unlike($httpd->log_text . $httpd->access_log, qr/svc_in_/,
         "3.4 no token in a log");

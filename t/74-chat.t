@@ -206,6 +206,9 @@ subtest "the same message again" => sub {
     said($other, { id => "one", content => "Mine" });
     is(texts(poll($other)->data), "user: Mine",
         "another visitor's ids are others");
+    sql($database, "DELETE FROM crmapi.message WHERE id = '$first->{id}'");
+    error_is(say_raw($visitor, { id => "one", content => "Once" }), 409,
+        "conflict", "one that was deleted does not come again");
 };
 
 subtest "what a visitor sees" => sub {
@@ -387,6 +390,8 @@ subtest "origins" => sub {
         else {
             error_is($_, 403, "forbidden", "$origin may not")
                 for $preflight, $r, $denied;
+            error_is($c->post("$CHAT/$of_site/start", undef, body => "{", %arg),
+                403, "forbidden", "and is told no more");
         }
     }
     my $host = "127.0.0.1:" . $httpd->port;
