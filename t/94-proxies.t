@@ -9,6 +9,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
+use CrmTest::Data;
 use CrmTest::Debian;
 use CrmTest::Process qw(read_file run_program wait_for write_file);
 use JSON::PP qw(decode_json);
@@ -70,6 +72,20 @@ sub ask {
 }
 sub key { return ("-H", "Authorization: Bearer " . ($_[0] // $w->key)) }
 
+# Write by the proxy at PORT until told to stop, as NAME; the statuses.
+sub keep_writing {
+    my ($go_on, $port, $name) = @_;
+    my $c = CrmTest::Client->new(port => $port, key => $w->key, timeout => 60);
+    my @all;
+
+    for (my $n = 0; $go_on->(); $n++) {
+        my $r = eval { $c->post("/api/v1/companies", { bot_id => $w->agent,
+            name => "$name-$n" }) };
+        push @all, $r ? $r->status : "lost: $@";
+    }
+    return @all;
+}
+
 for my $proxy ("nginx", "haproxy") {
     subtest $proxy => sub {
         $debian->inside("it takes the lines", $begin{$proxy}, net => 1);
@@ -104,6 +120,20 @@ for my $proxy ("nginx", "haproxy") {
         is_deeply([$status, decode_json($body)->{data}], [200, []],
             "a request waits");
         cmp_ok(time - $began, ">", 6, "as long as it wants");
+
+        my @writers = map { my $who = $_; CrmTest::Child->start(sub {
+            keep_writing($_[0], $port{$proxy}, "$proxy-$who") }) } 1 .. 8;
+        for my $host (($one, $two) x 4) {
+            my $before = count_rows($w, "company");
+            wait_for(sub { count_rows($w, "company") >= $before + 100 }, 60)
+                or fail("clients write before a restart");
+            $host->restart;
+        }
+        $_->stop for @writers;
+        my %status;
+        $status{$_}++ for map { $_->result } @writers;
+        is_deeply([keys %status], [201], "no write fails at graceful restarts")
+            or diag(explain(\%status));
 
         $one->stop;
         my %count;
