@@ -45,6 +45,17 @@ CrmApiRequestIdInDatabase On
     CrmApiWorkspace 0198c1d2-0000-7000-8000-0123456789AB
     CrmApiDatabaseWait 3
 </VirtualHost>
+# the greatest that there are
+<VirtualHost *:@PORT@>
+CrmApiWorkspace a123456789-123456789-123456789-123456789-123456789-123456789-12
+    CrmApiReadLimit 1000000
+    CrmApiMaxBody 1073741824
+    CrmApiKeyPrefix a1234567_a1234567_a1234567_a1234
+    CrmApiDatabaseWait 600
+    CrmApiDatabaseTimeout 10min
+    CrmApiNamedStatements shared
+    CrmApiUnknownParameters Refuse
+</VirtualHost>
 END
     is($code, 0, "configtest") or diag($words);
     is($words, "Syntax OK\n", "and nothing else");
@@ -75,10 +86,20 @@ my @BAD = (
     ["CrmApiWorkspace Acme", qr/id or slug/],
     ["CrmApiWorkspace -acme", qr/id or slug/],
     ["CrmApiWorkspace " . "a" x 64, qr/id or slug/],
+    ["CrmApiWorkspace acme-", qr/id or slug/],
+    ["CrmApiReadLimit 1000001", qr/integer from 0 to 1000000/],
+    ["CrmApiReview /review", qr/ends with a slash/],
+    ["CrmApiReview review/", qr/begins and ends with a slash/],
+    ["CrmApiReview /", qr/a path that/],
+    ["CrmApiReview /a//b/", qr/a path that/],
+    ["CrmApiReview /a/../b/", qr/a path that/],
+    ["CrmApiReview /.b/", qr/a path that/],
+    ["CrmApiReview /api/v1/b/", qr/a path that/],
     ["CrmApiNamedStatements 1", qr/Off, On or Shared/],
     ["CrmApiRequestIdInDatabase yes", qr/On or Off/],
     ["CrmApiUnknownParameters ignore", qr/tell or refuse/],
     ["CrmApiIntakeUrl https://crm.example:99999", qr/a scheme and a host/],
+    ["CrmApiIntakeUrl https://crm.example:0443", qr/a scheme and a host/],
     ["CrmApiIntakeUrl https://crm.example:", qr/a scheme and a host/],
     ["CrmApiIntakeUrl https://crm.example/x", qr/without a path/],
     # what no browser sends

@@ -146,6 +146,27 @@ subtest "all use a pool of two at once: each is served, none hangs" => sub {
     $httpd->stop;
 };
 
+subtest "a body that comes slowly holds no connection" => sub {
+    plan(skip_all => "prefork has a connection for each process") if $prefork;
+    my $httpd = httpd(database => $database, children => 1,
+        dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n",
+        conf => "${UNLIMITED}CrmApiDatabaseWait 1s\n$STATUS");
+    my $w = workspace($httpd);
+    my $body = qq({"bot_id":"@{[$w->agent]}"});
+    my $slow = $httpd->client(timeout => 60);
+    # the key is looked up first
+    $slow->send_raw("POST /api/v1/contacts HTTP/1.1\r\nHost: x\r\n"
+        . "Authorization: Bearer " . $w->key . "\r\nContent-Length: "
+        . length($body) . "\r\n\r\n");
+    ok(wait_for(sub { $httpd->client->counter("WritesAdmitted") == 1 }),
+        "it is admitted");
+    status_is($httpd->client(key => $w->make_key("read"))->get(
+        "/api/v1/agents"), 200, "another is served meanwhile");
+    $slow->send_raw($body);
+    is($slow->read_response("POST")->status, 201, "then it is");
+    $httpd->stop;
+};
+
 subtest "who gets no connection leaves its place" => sub {
     my $httpd = httpd(database => $database, children => 1,
         dbd => "DBDMin 0\nDBDKeep 1\nDBDMax 1\n", modules => \@MODULES,

@@ -132,6 +132,15 @@ subtest "19.4 GET /events waits for an event" => sub {
         "one of the type is");
 };
 
+subtest "13.4 who asks for the end of the log does not wait" => sub {
+    my ($r, $took) = answer(begin($w, "/events?wait=30&cursor=end"));
+    is_deeply([$r->status, $r->data], [200, []], "it is told");
+    cmp_ok($took, "<", 25, "and not at the end of the 30 seconds");
+    status_is($w->client->get("/api/v1/events", query => { wait => $_->[0],
+        cursor => "end" }), $_->[1], "wait=$_->[0]") for [0, 200], [1, 200],
+        [31, 422], ["00", 422];
+};
+
 subtest "19.4 a conversation's messages wait" => sub {
     my $quiet = workspace($httpd);      # its log is off
     $quiet->{token} = $quiet->ctl("intake", "create", "--workspace",
