@@ -293,6 +293,26 @@ subtest "a database that hangs" => sub {
     ready_is(200, "ready", 10, "and its return");
 };
 
+subtest "a database that crmapid cannot use, though it answers" => sub {
+    $server->sql($away, "ALTER FUNCTION crmapi.job_poll RENAME TO no_poll");
+    ready_is(503, "database", 6, "is noticed");
+    like(join("\n", $second->log_lines(qr/42883 function/)),
+        qr/ \(host=\S+ .*dbname=$away user=\w+\)$/, "the log says where");
+    $server->sql($away, "ALTER FUNCTION crmapi.no_poll RENAME TO job_poll");
+    ready_is(200, "ready", 4, "and its end");
+};
+
+subtest "a database that takes no connection any more" => sub {
+    $server->sql("postgres", "ALTER DATABASE $away ALLOW_CONNECTIONS false");
+    $server->sql("postgres", "SELECT pg_terminate_backend(pid)"
+        . " FROM pg_stat_activity WHERE datname = '$away'");
+    ready_is(503, "database", 3, "is noticed");
+    ok($second->wait_log(qr/ not currently accepting connections.* \(host=/, 30),
+        "the log does not only say that a session ended");
+    $server->sql("postgres", "ALTER DATABASE $away ALLOW_CONNECTIONS true");
+    ready_is(200, "ready", 4, "and its end");
+};
+
 subtest "a folder run_dir that cannot be written" => sub {
     $second->expect_log(qr/ error: run_dir: /, qr/CRM3013: /);
     rename $run_dir, "$run_dir.away" or die $!;

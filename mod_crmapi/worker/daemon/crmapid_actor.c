@@ -2,11 +2,24 @@
 /* crmapid_actor.c: a daemon's threads: what all of them share */
 #include "crmapid_actor.h"
 
+#include <string.h>
+
+#include "apr_strings.h"
+
 #include "crm_cond.h"
+#include "crm_time.h"
 #include "crmapid_conn.h"
 #include "crmapid_journal.h"
 #include "crmapid_log.h"
 #include "crmapid_stats.h"
+
+/* How long the database must be unavailable until crmapid is not ready. One
+ * connection may be lost. */
+#define AWAY_TIME apr_time_from_sec(2)
+
+/* How long after the first reason another one is logged, and how long after that. */
+#define NEXT_REASON apr_time_from_sec(5)
+#define LATER_REASON apr_time_from_sec(60)
 
 /* What is said when a cause begins and when it has ended. */
 static const struct {
@@ -35,6 +48,35 @@ static int has_ended(const crmd_daemon_t *daemon, int cause)
            && (cause != CRMD_NO_FOLDER || !crmd_journal_failed());
 }
 
+/* When the log said that the database is unavailable; 0: it is not. Atomic. */
+static apr_int64_t away;
+
+int crmd_actor_is_away(void)
+{
+    apr_int64_t since = __atomic_load_n(&away, __ATOMIC_RELAXED);
+
+    return since && crm_time_monotonic() - since > AWAY_TIME;
+}
+
+/* Log ERROR of DAEMON's database, unless the same was logged last, or anything a short
+ * time ago. FIRST: always. The first reason is often that the server ended a session,
+ * and a later one why it begins none. */
+static void tell_reason(crmd_daemon_t *daemon, const crm_error_t *error,
+                        int first, apr_pool_t *pool)
+{
+    const char *text = error->log ? error->log : error->message;
+    apr_int64_t now = crm_time_monotonic();
+    char reason[sizeof(daemon->reason)];
+
+    apr_cpystrn(reason, text, sizeof(reason));
+    if (!first && (now < daemon->again || !strcmp(reason, daemon->reason))) {
+        return;
+    }
+    crmd_logf(CRM_LOG_ERR, "%s%s", text, crmd_conn_label(daemon->config, pool));
+    memcpy(daemon->reason, reason, sizeof(reason));
+    daemon->again = now + (first ? NEXT_REASON : LATER_REASON);
+}
+
 void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
 {
     crmd_daemon_t *daemon = actor->daemon;
@@ -47,8 +89,13 @@ void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
     actor->down = cause;
     begins = error && !daemon->said[cause];
     daemon->said[cause] = 1;
-    if (begins) {
+    if (cause == CRMD_NO_DATABASE) {
+        tell_reason(daemon, error, begins, actor->pool);
+    }
+    else if (begins) {
         crmd_log_error(CRM_LOG_ERR, error);
+    }
+    if (begins) {
         crmd_logf(CRM_LOG_WARNING, "%s", texts[cause].begins);
     }
     for (int i = CRMD_UP + 1; i < CRMD_CAUSES; i++) {
@@ -56,6 +103,12 @@ void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
             daemon->said[i] = 0;
             crmd_logf(CRM_LOG_NOTICE, "%s", texts[i].ended);
         }
+    }
+    if (!daemon->said[CRMD_NO_DATABASE]) {
+        __atomic_store_n(&away, 0, __ATOMIC_RELAXED);
+    }
+    else if (begins && cause == CRMD_NO_DATABASE) {
+        __atomic_store_n(&away, crm_time_monotonic(), __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&daemon->mutex);
 }

@@ -42,6 +42,8 @@ struct crmd_daemon_t {
     int ending;                 /* the other threads end, too */
     int down[CRMD_CAUSES];      /* number of actors that are down by a cause */
     int said[CRMD_CAUSES];      /* the log has that it began, not that it ended */
+    char reason[256];           /* the one of the database that was logged last */
+    apr_int64_t again;          /* when another one may be logged; monotonic */
 };
 
 /* A thread with its own connection and pools. */
@@ -56,6 +58,10 @@ typedef struct crmd_actor_t {
                                    by the daemon's mutex */
     int down;                   /* why its last round failed; the same */
 } crmd_actor_t;
+
+/* Return whether the log has said for some seconds that the database is unavailable.
+ * For any thread. */
+int crmd_actor_is_away(void);
 
 /* Return a new actor of DAEMON for LANE, in POOL. Its statements have TIMEOUT.
  * Its connection is opened by crmd_actor_connect(). */

@@ -16,6 +16,7 @@
 #include "crm_schema.h"
 #include "crm_sql_print.h"
 #include "crm_time.h"
+#include "crmapid_actor.h"
 #include "crmapid_conn.h"
 #include "crmapid_journal.h"
 #include "crmapid_pool.h"
@@ -238,6 +239,10 @@ const char *crmd_watch_fault(crmd_watch_t *watch)
     fault = watch->checking && crm_time_monotonic() - watch->checking > ANSWER
             ? "database" : watch->fault;
     pthread_mutex_unlock(&watch->mutex);
+    /* This thread's connection may be good for its own statements only. */
+    if (!fault && crmd_actor_is_away()) {
+        fault = "database";
+    }
     return fault || !crmd_journal_failed() ? fault : "run_dir";
 }
 

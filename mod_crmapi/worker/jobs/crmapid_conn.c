@@ -69,19 +69,15 @@ crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
     return open_conn(conn_p, config, timeout, 0, conn_pool, scratch_pool);
 }
 
-/* Add to ERROR, about CONFIG's database, which one that is and who could not use
- * it. */
-static void name_database(crm_error_t *error, const crmd_config_t *config,
-                          apr_pool_t *pool)
+const char *crmd_conn_label(const crmd_config_t *config,
+                            apr_pool_t *result_pool)
 {
     PQconninfoOption *options = PQconndefaults();
     const char *label = crm_hosts_label(config->database, crm_hosts_value(
-                                            options, "user"), pool);
+                                            options, "user"), result_pool);
 
     PQconninfoFree(options);
-    if (error->log && *label) {
-        error->log = apr_pstrcat(pool, error->log, " (", label, ")", NULL);
-    }
+    return *label ? apr_pstrcat(result_pool, " (", label, ")", NULL) : "";
 }
 
 crm_error_t *crmd_conn_first(crm_conn_t **conn_p, const crmd_config_t *config,
@@ -91,8 +87,9 @@ crm_error_t *crmd_conn_first(crm_conn_t **conn_p, const crmd_config_t *config,
     crm_error_t *error = open_conn(conn_p, config, timeout, 1, conn_pool,
                                    scratch_pool);
 
-    if (error) {
-        name_database(error, config, scratch_pool);
+    if (error && error->log) {
+        error->log = apr_pstrcat(scratch_pool, error->log, crmd_conn_label(
+                                     config, scratch_pool), NULL);
     }
     return error;
 }

@@ -22,4 +22,9 @@ crm_error_t *crmd_conn_first(crm_conn_t **conn_p, const crmd_config_t *config,
                              apr_interval_time_t timeout, apr_pool_t *conn_pool,
                              apr_pool_t *scratch_pool);
 
+/* Return which database CONFIG names, and who uses it, for the end of a log line:
+ * " (host=... user=...)", in RESULT_POOL. */
+const char *crmd_conn_label(const crmd_config_t *config,
+                            apr_pool_t *result_pool);
+
 #endif /* CRMAPID_CONN_H */
