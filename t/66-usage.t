@@ -115,7 +115,7 @@ subtest "a process that is killed loses none" => sub {
     is($c->get("/nothing")->status, 404, "which is counted now");
     $n2++;
     my @before = $httpd->children;
-    $httpd->may_log(qr/AH10392: children are killed successively/);
+    $httpd->may_log(qr/AH1039[23]: children are killed successively/);
     kill "KILL", @before;       # a signal that leaves no core
     ok(wait_for(sub { my %now = map { $_ => 1 } $httpd->children;
         return %now && !grep { $now{$_} } @before }, 60), "all are replaced");
