@@ -217,10 +217,11 @@ subtest "connections in use, and requests that wait for one" => sub {
     my $label = qq({vhost="a.example:$port"});
     # those that share a statement wait once
     my $count = $waits->{"crmapi_connection_wait_seconds_count$label"};
+    # a process of prefork waits for nobody, and opens a connection of its own
+    return if ($ENV{CRM_MPM} || "") eq "prefork";
     ok($count >= 2 && $count <= 5, "their waits") or diag($count);
     cmp_ok($waits->{"crmapi_connection_wait_seconds_sum$label"}, ">=",
-        0.9 * $seconds, "of this length")   # two clocks
-        unless ($ENV{CRM_MPM} || "") eq "prefork";
+        0.9 * $seconds, "of this length");  # two clocks
 };
 
 subtest "the text" => sub {
