@@ -609,22 +609,26 @@ CREATE FUNCTION crmapi.answer_subject(workspace uuid, answer uuid) RETURNS text
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    taken crmapi.message;
     said text;
     bare text;
 BEGIN
-    SELECT coalesce(
-        (SELECT o.metadata ->> 'subject' FROM crmapi.message o
-         WHERE o.workspace_id = m.workspace_id
-           AND o.conversation_id = m.conversation_id AND o.id <> m.id
-           AND o.created_at <= m.created_at AND o.metadata ->> 'subject' <> ''
-           AND NOT crmapi.mail_is_notice(o.metadata)
-         ORDER BY o.created_at DESC, o.id DESC LIMIT 1),
-        nullif(c.subject, ''), a.name)
-    INTO said FROM crmapi.message m
-    JOIN crmapi.conversation c ON c.workspace_id = m.workspace_id
-        AND c.id = m.conversation_id
-    JOIN crmapi.agent a ON a.workspace_id = c.workspace_id AND a.id = c.bot_id
+    SELECT m.* INTO taken FROM crmapi.message m
     WHERE m.workspace_id = answer_subject.workspace AND m.id = answer;
+    SELECT o.metadata ->> 'subject' INTO said FROM crmapi.message o
+    WHERE o.workspace_id = answer_subject.workspace
+      AND o.conversation_id = taken.conversation_id AND o.id <> answer
+      AND o.created_at <= taken.created_at AND o.metadata ->> 'subject' <> ''
+      AND NOT crmapi.mail_is_notice(o.metadata)
+    ORDER BY o.created_at DESC, o.id DESC LIMIT 1;
+    IF NOT FOUND THEN
+        SELECT coalesce(nullif(c.subject, ''), a.name) INTO said
+        FROM crmapi.conversation c
+        JOIN crmapi.agent a ON a.workspace_id = c.workspace_id
+            AND a.id = c.bot_id
+        WHERE c.workspace_id = answer_subject.workspace
+          AND c.id = taken.conversation_id;
+    END IF;
     bare := btrim(regexp_replace(said, '^((re|aw|antw|antwort|sv|vs|r|res|odp|odg|'
         'ynt|bls|vá|atb|отв|σχετ|απ|תגובה|رد|回复|回覆|答复|答覆|返信)'
         '(\[\d+\])?\s*[:：]\s*)+', '', 'i'));
