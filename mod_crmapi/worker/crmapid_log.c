@@ -34,7 +34,7 @@ static int journal;             /* whether stderr is the systemd journal */
 static int json;                /* one object per line */
 static const char *path;        /* of the log; NULL: it is stderr */
 static unsigned long lost;      /* lines that could not be written */
-static int lost_why;            /* errno of the last one */
+static int lost_why;            /* errno of the last one; both atomic */
 
 /* The job that this thread runs, or NULL. */
 static __thread const crmd_log_job_t *current;
@@ -207,11 +207,12 @@ static int put_line(int fd, crm_level_t level, const char *text)
 static void tell_lost(void)
 {
     char text[512], why[128];
+    int error = errno;
 
-    lost_why = errno;
+    __atomic_store_n(&lost_why, error, __ATOMIC_RELAXED);
     if (!__atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED) && path) {
         apr_snprintf(text, sizeof(text), "log_file: %s: %s", path,
-                     apr_strerror(lost_why, why, sizeof(why)));
+                     apr_strerror(error, why, sizeof(why)));
         put_line(STDERR_FILENO, CRM_LOG_ERR, text);
     }
 }
@@ -224,8 +225,9 @@ static void tell_found(void)
 
     if (count) {
         apr_snprintf(text, sizeof(text), "CRM3016: lines of the log that could"
-                     " not be written: %lu (%s)", count,
-                     apr_strerror(lost_why, why, sizeof(why)));
+                     " not be written: %lu (%s)", count, apr_strerror(
+                         __atomic_load_n(&lost_why, __ATOMIC_RELAXED), why,
+                         sizeof(why)));
         put_line(descriptor, CRM_LOG_WARNING, text);
     }
 }
