@@ -29,14 +29,20 @@ static notice_t notices[CRMD_NOTICES] = {
         " have failed: see crmapictl webhook deliveries", 0, 0},
 };
 
+/* Return whether a line that was logged at TOLD, or never if that is 0, may be
+ * logged again at NOW. */
+static int is_due(apr_time_t told, apr_time_t now)
+{
+    return !told || now - told >= EVERY;
+}
+
 /* Log NOTICE if it has a count, and if it is time or ALL is set. The caller has
  * the lock. */
 static void tell(notice_t *notice, int all)
 {
     apr_time_t now = crm_time_monotonic();
 
-    if (notice->count && (all || !notice->told
-                          || now - notice->told >= EVERY)) {
+    if (notice->count && (all || is_due(notice->told, now))) {
         crmd_logf(CRM_LOG_WARNING, "%s%lu %s", notice->code, notice->count,
                   notice->text);
         notice->count = 0;
@@ -69,7 +75,7 @@ crm_level_t crmd_notice_repeated(const char **others_p,
 
     *others_p = "";
     pthread_mutex_lock(&lock);
-    if (repeated->told && now - repeated->told < EVERY) {
+    if (!is_due(repeated->told, now)) {
         repeated->others++;
     }
     else {
