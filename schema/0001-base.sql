@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0001-base.sql: extensions, roles, value types, functions on values
 --
--- This file and those that follow, up to 0014, are the schema of the first release.
+-- This file and those that follow are the schema of the first release.
 -- A change of it is a migration: a file with the next number (schema/README).
 
 DO $$

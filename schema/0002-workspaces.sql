@@ -1,5 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- 0002-workspaces.sql: plans, workspaces, API keys, signed links
+-- 0002-workspaces.sql: plans, workspaces, API keys, signed links, who changed what,
+-- usage
 --
 -- No program's role reads a secret (contract 9.3): hashes of keys, the keys of
 -- links. Functions of the owner compare and sign.

@@ -494,7 +494,8 @@ CREATE TRIGGER compute_tags BEFORE UPDATE OF tags, tag_keys ON crmapi.contact
 -- which each UPDATE changes, would have each one write all eleven indexes, three of
 -- them GIN. So a table beside has the times: an UPDATE writes one short row there,
 -- and one entry of one index. The trigger that writes a contact's events writes
--- them (0010). A contact goes with its workspace, and its row here with the contact.
+-- them (0013-events.sql). A contact goes with its workspace, and its row here with
+-- the contact.
 CREATE TABLE crmapi.contact_change (
     workspace_id uuid NOT NULL,
     updated_at timestamptz(3) NOT NULL,
@@ -555,9 +556,10 @@ $$;
 CREATE TRIGGER change_remove AFTER DELETE ON crmapi.contact
     FOR EACH ROW EXECUTE FUNCTION crmapi.change_remove();
 
--- The contacts that were merged into others: contact_merge() (0009). Their ids lead
--- there for ever (contract 20.5). merged_into is the contact that it all came to in
--- the end; it is no foreign key, because the answer stays when that one is deleted.
+-- The contacts that were merged into others: contact_merge() (0010-contacts.sql).
+-- Their ids lead there for ever (contract 20.5). merged_into is the contact that it
+-- all came to in the end; it is no foreign key, because the answer stays when that
+-- one is deleted.
 CREATE TABLE crmapi.contact_merged (
     id uuid NOT NULL,
     workspace_id uuid NOT NULL

@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0004-inbox.sql: conversations, messages, attachments, forms, submissions
 --
--- crmapi.intake() (0011) adds conversations, messages and submissions;
--- message_answer() adds answers, step_sent() the steps of sequences (0009). The
--- worker adds the files of a message in the transaction of intake().
+-- crmapi.intake() (0015-intake.sql) adds conversations, messages and submissions;
+-- step_sent() adds the steps of sequences (0011-steps.sql), message_answer() and
+-- chat_mail() answers and mails about chats (0012-answers.sql). The worker adds the
+-- files of a message in the transaction of intake().
 
 -- Find the operator classes below in whatever schema the extensions are.
 SELECT set_config('search_path', 'pg_catalog, ' || string_agg(DISTINCT

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0007-sequences.sql: templates, sequences, enrollments, steps, suppression
 --
--- Only the functions of 0009 change enrollments and steps.
+-- Only functions change enrollments and steps: those of 0009-enrollments.sql,
+-- 0010-contacts.sql and 0011-steps.sql.
 
 -- ---- templates -------------------------------------------------------------
 

@@ -12,10 +12,6 @@
 -- lower number may commit later. Therefore a transaction takes a number as its
 -- ticket before those of its events, and holds an advisory lock with it until
 -- it ends. Readers stop at the lowest ticket: see event_end().
---
--- Locks are taken in the order endpoint, delivery, job. No program's role reads an
--- endpoint's keys.
-
 
 -- ---- tables ----------------------------------------------------------------
 
@@ -300,10 +296,10 @@ BEGIN
 END
 $$;
 
--- A contact has one trigger for the time of its change (0003) and for its event. A
--- trigger costs about 12,000 instructions, a WHEN 16,000, SECURITY DEFINER with a
--- search_path 16,000, and a statement that reads event_feed 28,000. The statement
--- that writes the time also reads event_feed, which costs 7,000.
+-- A contact has one trigger for the time of its change (0003-crm.sql) and for its
+-- event. A trigger costs about 12,000 instructions, a WHEN 16,000, SECURITY DEFINER
+-- with a search_path 16,000, and a statement that reads event_feed 28,000. The
+-- statement that writes the time also reads event_feed, which costs 7,000.
 
 -- Add a new contact to contact_change and its custom fields to contact_member, and its
 -- event if somebody wants it. A trigger function.

@@ -1,5 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- 0014-webhooks.sql: endpoints, and the deliveries of events (contract 12)
+--
+-- Locks are taken in the order endpoint, delivery, job. No program's role reads an
+-- endpoint's keys.
 
 -- ---- tables ----------------------------------------------------------------
 

@@ -212,6 +212,26 @@ subtest "migrations are numbered without a gap" => sub {
     cmp_ok($n, ">", 0, "there is a schema");
 };
 
+# Files of the schema get other numbers when one is put in between.
+subtest "what is said of a file of the schema is true" => sub {
+    my %sql = map { s{.*/}{}r => read_file($_) } grep { m{^schema/.*\.sql$} } @files;
+    my $name = qr/\d{4}-[a-z]+\.sql/;
+    my ($names, @wrong) = (0);
+    for my $file (grep { m{^(?:mod_crmapi|schema|docs)/} } @files) {
+        my $text = read_file($file) =~ s{\n\W*}{ }gr;
+        my @named = $text =~ /\b($name)\b/g;
+        $names += @named;
+        push @wrong, map { "$file: there is no $_" } grep { !$sql{$_} } @named;
+        push @wrong, map { "$file: $_ is no name" } $text =~
+            m{(\(00\d\d\)|schema/00\d\d\b(?!-)|\b(?:of|in) 00\d\d\b(?!-))}g;
+        my %of = $text =~ /\b(\w+)\(\) (?:of |\()($name)/g;
+        push @wrong, map { "$file: $of{$_} has no $_()" } grep {
+            ($sql{$of{$_}} // "") !~ /FUNCTION crmapi\.$_\(/ } sort keys %of;
+    }
+    cmp_ok($names, ">", 40, "there are names");
+    is(join("\n", @wrong), "", "each is a file, and has that function");
+};
+
 SKIP: {
     my $shellcheck = `sh -c "command -v shellcheck"` or skip
         "no shellcheck: build/setup --tests installs it", 1;

@@ -208,7 +208,7 @@ static const char *zone_rule(const char *zone, apr_pool_t *pool)
     return crm_zone_known(zone) ? NULL : CRM_ZONE_RULE;
 }
 
-/* As the CHECK of crmapi.webhook_endpoint (0010). */
+/* As the CHECK of crmapi.webhook_endpoint (0014-webhooks.sql). */
 static const char *url_rule(const char *url, apr_pool_t *pool)
 {
     const char *host = crm_webform_url_ok(url) ? strstr(url, "://") + 3 : "";

@@ -12,7 +12,8 @@
 #include "crmapictl_options.h"
 
 /* What rows of a kind own: the rows of TABLE whose COLUMN has their id. An enrollment
- * has its sequence's template, too, and is locked before it (0009). */
+ * has its sequence's template, too, and is locked before it
+ * (0009-enrollments.sql). */
 static const struct {
     const char *kind;
     const char *table;

@@ -3,8 +3,8 @@
  *
  * The session of a bell has a shared advisory lock for each workspace that
  * somebody waits for. A transaction that writes an event or a message tries that
- * lock, and notifies if it is taken (crmapi.bell() of schema/0010). So nothing is
- * asked while nothing happens, and writes notify nobody if nobody waits.
+ * lock, and notifies if it is taken (crmapi.bell() of 0013-events.sql). So nothing
+ * is asked while nothing happens, and writes notify nobody if nobody waits.
  *
  * A transaction that tried the lock before it was taken may commit later without
  * notifying. The bell waits for those, and rings then.

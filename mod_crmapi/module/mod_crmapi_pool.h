@@ -22,7 +22,7 @@ enum {
 };
 
 /* Whether a pool's database can be used, as found by the last check of
- * mod_crmapi_health.c. In shared memory, initially zero; all members are
+ * mod_crmapi_usable.c. In shared memory, initially zero; all members are
  * atomic. */
 typedef struct crmapi_health_t {
     apr_uint32_t verdict;       /* 0: never checked */
