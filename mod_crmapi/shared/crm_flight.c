@@ -3,7 +3,6 @@
 #include "crm_flight.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "apr_strings.h"
 
 #include "crm_limit.h"
+#include "crm_robust.h"
 
 /* A place: a look-up under way, or the last one that was. It is in use while
  * STATE is CRM_FLIGHT_RUNNING. */
@@ -41,24 +41,12 @@ apr_size_t crm_flights_size(void)
 
 int crm_flights_init(crm_flights_t *flights)
 {
-    pthread_mutexattr_t attributes;
-    int ok;
-
-    if (pthread_mutexattr_init(&attributes)) {
-        return 0;
-    }
-    ok = !pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED)
-         && !pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST)
-         && !pthread_mutex_init(&flights->lock, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-    return ok;
+    return crm_robust_init(&flights->lock);
 }
 
 static void lock(crm_flights_t *flights)
 {
-    if (pthread_mutex_lock(&flights->lock) == EOWNERDEAD) {
-        pthread_mutex_consistent(&flights->lock);
-    }
+    crm_robust_lock(&flights->lock, NULL);
 }
 
 static void unlock(crm_flights_t *flights)

@@ -2,13 +2,11 @@
 /* crm_limit.c: rate limits in shared memory: the block and its windows */
 #include "crm_limit.h"
 
-#include <errno.h>
-#include <time.h>
-
 #include "apr_general.h"
 
 #include "crm_limit_key.h"
 #include "crm_limit_ring.h"
+#include "crm_robust.h"
 #include "crm_time.h"
 
 #define MAGIC 0x43524d4cU       /* "CRML" */
@@ -80,23 +78,6 @@ apr_size_t crm_limit_size(const crm_limit_config_t *config)
     return layout_make(&layout, config) ? (apr_size_t)layout.size : 0;
 }
 
-/* Initialise LOCK as a robust mutex shared by processes. Return 0 on
- * failure. */
-static int lock_make(pthread_mutex_t *lock)
-{
-    pthread_mutexattr_t attributes;
-    int ok;
-
-    if (pthread_mutexattr_init(&attributes)) {
-        return 0;
-    }
-    ok = !pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED)
-         && !pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST)
-         && !pthread_mutex_init(lock, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-    return ok;
-}
-
 /* Return the error REASON, in POOL. */
 static crm_error_t *fault(const char *reason, apr_pool_t *pool)
 {
@@ -125,12 +106,12 @@ crm_error_t *crm_limit_init(crm_limit_t *block, apr_size_t size,
     if (apr_generate_random_bytes(block->secret, sizeof(block->secret))) {
         return fault("the system has no random bytes", result_pool);
     }
-    if (!lock_make(&block->allocator.lock)) {
+    if (!crm_robust_init(&block->allocator.lock)) {
         return fault("the system has no robust shared locks", result_pool);
     }
     for (i = 0; i < layout.buckets; i++) {
         memset(&block->buckets[i], 0, sizeof(crm_bucket_t));
-        if (!lock_make(&block->buckets[i].lock)) {
+        if (!crm_robust_init(&block->buckets[i].lock)) {
             return fault("the system has no robust shared locks", result_pool);
         }
     }
@@ -171,13 +152,7 @@ const char *crm_limit_check(const crm_limit_t *block, apr_size_t size,
 
 int crm_bucket_lock(crm_limit_t *block, crm_bucket_t *bucket)
 {
-    int error = pthread_mutex_lock(&bucket->lock);
-
-    if (error == EOWNERDEAD) {
-        CRM_COUNT(block->allocator.recovered);
-        error = pthread_mutex_consistent(&bucket->lock);
-    }
-    return !error;
+    return crm_robust_lock(&bucket->lock, &block->allocator.recovered);
 }
 
 void crm_bucket_unlock(crm_bucket_t *bucket)
