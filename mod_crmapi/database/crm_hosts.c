@@ -80,7 +80,9 @@ int crm_hosts_hang(const char *conninfo)
     return hang;
 }
 
-const char *crm_hosts_unquoted(const char *text, apr_pool_t *result_pool)
+/* Return TEXT, a message of libpq, without what is between its first and its
+ * last quote, which may be a part of a password, in RESULT_POOL. */
+static const char *unquoted(const char *text, apr_pool_t *result_pool)
 {
     const char *first = strchr(text, '"');
     const char *last = strrchr(text, '"');
@@ -126,7 +128,7 @@ const char *crm_hosts_cause(const char *text, apr_pool_t *result_pool)
         cause = next ? apr_pstrmemdup(result_pool, text,
                                       (apr_size_t)(next - text)) : text;
         if (strncmp(cause, SERVER, strlen(SERVER))) {
-            cause = crm_hosts_unquoted(cause, result_pool);
+            cause = unquoted(cause, result_pool);
         }
         end = strstr(cause, LOCATION);
         cause = crm_text_one_line(cause, end ? (apr_size_t)(end - cause)
@@ -155,8 +157,7 @@ const char *crm_hosts_fault(const char *conninfo, apr_pool_t *result_pool)
     const char *reason = NULL;
 
     if (!options) {
-        reason = message ? crm_hosts_unquoted(message, result_pool)
-                         : "no memory";
+        reason = message ? unquoted(message, result_pool) : "no memory";
     }
     else if (strchr(crm_hosts_value(options, "host"), '@')) {
         reason = "the host contains '@'; in a password it must be written"

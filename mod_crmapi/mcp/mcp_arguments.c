@@ -33,14 +33,6 @@ static void refuse(reader_t *reader, const char *name, const char *rule)
     crm_error_detail(&reader->error, name, rule, reader->pool);
 }
 
-void mcp_operation_begin(mcp_operation_t *operation, const crm_route_t *route,
-                         apr_pool_t *pool)
-{
-    memset(operation, 0, sizeof(*operation));
-    operation->route = route;
-    operation->query.pool = pool;
-}
-
 /* ---- the query ----------------------------------------------------------- */
 
 /* Add the LEN bytes at TEXT to QUERY, percent-encoded. */
@@ -64,8 +56,9 @@ static void add_encoded(crm_buf_t *query, const char *text, apr_size_t len)
     query->len = (apr_size_t)(out - query->data);
 }
 
-void mcp_operation_param(mcp_operation_t *operation, const char *name,
-                         const char *value, apr_size_t len)
+/* Add the parameter NAME with the LEN bytes at VALUE to OPERATION's query. */
+static void add_param(mcp_operation_t *operation, const char *name,
+                      const char *value, apr_size_t len)
 {
     crm_buf_t *query = &operation->query;
 
@@ -161,7 +154,7 @@ static void read_members(reader_t *reader, const char *name, crm_slice_t value)
         const char *full = apr_pstrcat(reader->pool, name, ".", text, NULL);
 
         if (crm_slice_type(found) == 'n') {
-            mcp_operation_param(reader->operation, full, "null", 4);
+            add_param(reader->operation, full, "null", 4);
         }
         else if (!is_scalar(found)) {
             refuse(reader, full, "must be a text, a number, a boolean or"
@@ -241,7 +234,7 @@ static void read_param(reader_t *reader, const char *name, crm_slice_t value)
         refuse(reader, name, rule);
         return;
     }
-    mcp_operation_param(reader->operation, name, text, len);
+    add_param(reader->operation, name, text, len);
 }
 
 /* ---- the other parts ----------------------------------------------------- */
@@ -375,12 +368,11 @@ static void add_defaults(mcp_operation_t *operation, const mcp_tool_t *tool,
     }
     crm_json_find_all(found, arguments, names);
     if (!crm_slice_is_given(found[SIZE])) {
-        mcp_operation_param(operation, "page_size", MCP_ROWS,
-                            sizeof(MCP_ROWS) - 1);
+        add_param(operation, "page_size", MCP_ROWS, sizeof(MCP_ROWS) - 1);
     }
     if (tool->pages && !crm_slice_is_given(found[PAGE])
         && !crm_slice_is_given(found[CURSOR])) {
-        mcp_operation_param(operation, "cursor", "*", 1);
+        add_param(operation, "cursor", "*", 1);
     }
 }
 
@@ -424,7 +416,9 @@ crm_error_t *mcp_arguments_read(mcp_operation_t *operation,
     crm_slice_t name, value;
     crm_json_walk_t walk;
 
-    mcp_operation_begin(operation, tool->route, pool);
+    memset(operation, 0, sizeof(*operation));
+    operation->route = tool->route;
+    operation->query.pool = pool;
     if (has_body) {
         crm_buf_init(&operation->body, arguments.len + 2, pool);
     }

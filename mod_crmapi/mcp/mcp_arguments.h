@@ -19,14 +19,6 @@ typedef struct mcp_operation_t {
     crm_slice_t fields;         /* the argument "fields": an array, or none */
 } mcp_operation_t;
 
-/* Begin OPERATION, a request to ROUTE. */
-void mcp_operation_begin(mcp_operation_t *operation, const crm_route_t *route,
-                         apr_pool_t *pool);
-
-/* Add the parameter NAME with the LEN bytes at VALUE to OPERATION's query. */
-void mcp_operation_param(mcp_operation_t *operation, const char *name,
-                         const char *value, apr_size_t len);
-
 /* Set OPERATION to a call of TOOL with ARGUMENTS, an object or none, in POOL.
  * The API checks them, except for what cannot be sent to it. Errors:
  * CRM_E_VALIDATION. */

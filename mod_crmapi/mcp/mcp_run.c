@@ -70,7 +70,9 @@ crm_error_t *mcp_run(crm_call_t *call, mcp_operation_t *operation)
 
 /* ---- its result ---------------------------------------------------------- */
 
-int mcp_is_result(const crm_error_t *error)
+/* Return whether a model can act on ERROR: it is the result of a call. Others are
+ * answered with their status: keys, budgets, and failures of the server. */
+static int is_result(const crm_error_t *error)
 {
     switch (error->code) {
     case CRM_E_UNAUTHORIZED:
@@ -124,7 +126,7 @@ crm_error_t *mcp_answer_failure(crm_call_t *call, crm_error_t *error)
 {
     crm_buf_t text, out;
 
-    if (!mcp_is_result(error)) {
+    if (!is_result(error)) {
         return error;
     }
     rename_details(error);

@@ -10,10 +10,6 @@
  * CALL's client. Errors: the API's. */
 crm_error_t *mcp_run(crm_call_t *call, mcp_operation_t *operation);
 
-/* Return whether a model can act on ERROR: it is the result of a call. Others are
- * answered with their status: keys, budgets, and failures of the server. */
-int mcp_is_result(const crm_error_t *error);
-
 /* Make the LEN bytes of JSON at DATA the result of CALL, a call of a tool: as
  * structured content and as text. */
 void mcp_answer_data(crm_call_t *call, const char *data, apr_size_t len);

@@ -192,8 +192,10 @@ static crm_error_t *read_line(parser_t *parser, int *preamble_p,
     return NULL;
 }
 
-crm_error_t *crm_migration_parse(crm_migration_t *migration, const char *text,
-                                 apr_pool_t *result_pool)
+/* Set min_module and steps of MIGRATION, in RESULT_POOL, from TEXT, the content
+ * of its file. The caller has set number and name. */
+static crm_error_t *parse(crm_migration_t *migration, const char *text,
+                          apr_pool_t *result_pool)
 {
     parser_t parser = {migration, NULL, text, 0, result_pool};
     int preamble = 1;
@@ -268,7 +270,7 @@ static crm_error_t *read_file(crm_migration_t *migration, const char *dir,
     sql[len] = '\0';
     crm_key_hash(hash, sql, len);
     crm_key_hash_hex(migration->sha256, hash);
-    return crm_migration_parse(migration, sql, pool);
+    return parse(migration, sql, pool);
 }
 
 static int by_number(const void *a, const void *b)

@@ -55,9 +55,4 @@ crm_error_t *crm_migration_read(apr_array_header_t **migrations_p,
 crm_error_t *crm_migration_replace(apr_array_header_t *migrations,
                                    const char *dir, apr_pool_t *result_pool);
 
-/* Set min_module and steps of MIGRATION, in RESULT_POOL, from TEXT, the content
- * of its file. The caller has set number and name. */
-crm_error_t *crm_migration_parse(crm_migration_t *migration, const char *text,
-                                 apr_pool_t *result_pool);
-
 #endif /* CRM_MIGRATION_H */
