@@ -83,18 +83,6 @@ int crm_key_valid(const char *key, apr_size_t len, const char *prefix)
     return 1;
 }
 
-int crm_key_checksum_ok(const char *key, const char *prefix)
-{
-    apr_size_t len = strlen(prefix) + RANDOM_LEN;
-    char checksum[CHECKSUM_LEN];
-
-    if (strlen(key) != len + CHECKSUM_LEN) {
-        return 0;
-    }
-    write_checksum(checksum, key, len);
-    return !memcmp(checksum, key + len, CHECKSUM_LEN);
-}
-
 void crm_key_hash(unsigned char hash[CRM_KEY_HASH_LEN], const char *key,
                   apr_size_t len)
 {

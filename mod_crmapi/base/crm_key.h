@@ -26,11 +26,6 @@ crm_error_t *crm_key_generate(char out[CRM_KEY_SIZE], const char *prefix,
  * characters of [A-Za-z0-9]. */
 int crm_key_valid(const char *key, apr_size_t len, const char *prefix);
 
-/* Return whether the checksum of KEY is correct. KEY is valid and has 30
- * characters after PREFIX. Keys that were made by other systems have no
- * checksum. */
-int crm_key_checksum_ok(const char *key, const char *prefix);
-
 /* Write the SHA-256 of the LEN bytes at KEY to HASH. */
 void crm_key_hash(unsigned char hash[CRM_KEY_HASH_LEN], const char *key,
                   apr_size_t len);

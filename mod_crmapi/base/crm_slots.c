@@ -2,17 +2,6 @@
 /* crm_slots.c: a limit on the concurrency of a process's threads */
 #include "crm_slots.h"
 
-int crm_slots_try(crm_slots_t *slots, int limit)
-{
-    int taken;
-
-    pthread_mutex_lock(&slots->mutex);
-    taken = slots->used < limit;
-    slots->used += taken;
-    pthread_mutex_unlock(&slots->mutex);
-    return taken;
-}
-
 void crm_slots_wait(crm_slots_t *slots, int limit)
 {
     pthread_mutex_lock(&slots->mutex);

@@ -15,9 +15,6 @@ typedef struct crm_slots_t {
 #define CRM_SLOTS_INITIALIZER \
     {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0}
 
-/* Take one of the LIMIT slots of SLOTS. Return 0 if none is free. */
-int crm_slots_try(crm_slots_t *slots, int limit);
-
 /* Take one of the LIMIT slots of SLOTS; wait until one is free. A limit below 1
  * counts as 1. */
 void crm_slots_wait(crm_slots_t *slots, int limit);

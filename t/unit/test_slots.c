@@ -20,17 +20,13 @@ static void set_up(void)
     inside = most = 0;
 }
 
-START_TEST(no_more_than_the_limit_are_taken)
+START_TEST(as_many_as_the_limit_says_are_taken_at_once)
 {
-    ck_assert(crm_slots_try(&slots, 2));
-    ck_assert(crm_slots_try(&slots, 2));
-    ck_assert(!crm_slots_try(&slots, 2));
-    ck_assert(crm_slots_try(&slots, 3));    /* the limit was raised */
-    crm_slots_leave(&slots);
-    ck_assert(!crm_slots_try(&slots, 2));
-    crm_slots_leave(&slots);
-    ck_assert(crm_slots_try(&slots, 2));
-    ck_assert(!crm_slots_try(&slots, 0));
+    crm_slots_wait(&slots, 2);
+    crm_slots_wait(&slots, 2);
+    ck_assert_int_eq(slots.used, 2);
+    crm_slots_wait(&slots, 3);  /* the limit was raised */
+    ck_assert_int_eq(slots.used, 3);
 }
 END_TEST
 
@@ -55,7 +51,7 @@ static void *work(void *baton)
     return NULL;
 }
 
-START_TEST(threads_wait_for_each_other)
+START_TEST(no_more_threads_than_the_limit_are_inside)
 {
     pthread_t threads[THREADS];
 
@@ -85,8 +81,8 @@ int main(void)
     TCase *tcase = tcase_create("slots");
 
     tcase_add_checked_fixture(tcase, set_up, NULL);
-    tcase_add_test(tcase, no_more_than_the_limit_are_taken);
-    tcase_add_test(tcase, threads_wait_for_each_other);
+    tcase_add_test(tcase, as_many_as_the_limit_says_are_taken_at_once);
+    tcase_add_test(tcase, no_more_threads_than_the_limit_are_inside);
     tcase_add_test(tcase, a_limit_of_zero_is_one);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);
