@@ -24,18 +24,6 @@ static const char *const withdrawn[] = {
 #define NAME_MAX_CHARS 100
 #define FOLDER "/usr/share/zoneinfo/"
 
-static int is_of(const char *name, const char *const *names, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (!strcmp(names[i], name)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-#define IS_OF(name, names) is_of(name, names, CRM_NELTS(names))
-
 /* Return whether each part of NAME begins with a capital letter. The parts of IANA's
  * names do. The system has further files: localtime, posixrules, and those of right/,
  * which count leap seconds. A path may have empty parts, a name may not. */
@@ -82,7 +70,7 @@ static int is_in_icu(const char *name, size_t len)
                                 (int32_t)CRM_NELTS(canonical), &is_system,
                                 &status);
     return !U_FAILURE(status) && is_system && strcmp(name, "Etc/Unknown")
-           && strncmp(name, "SystemV/", 8) && !IS_OF(name, withdrawn);
+           && strncmp(name, "SystemV/", 8) && !CRM_IS_ONE_OF(name, withdrawn);
 }
 
 int crm_zone_known(const char *name)
@@ -93,7 +81,7 @@ int crm_zone_known(const char *name)
             "XYZabcdefghijklmnopqrstuvwxyz0123456789_+/-") != len) {
         return 0;
     }
-    if (len == 3 && !IS_OF(name, short_names)) {
+    if (len == 3 && !CRM_IS_ONE_OF(name, short_names)) {
         return 0;
     }
     return is_capital(name) && (is_in_icu(name, len) || is_file(name));

@@ -7,6 +7,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_bare.h"
 #include "crm_db.h"
 #include "crm_email.h"
@@ -359,10 +360,8 @@ const char *ctl_domain_add(apr_array_header_t *domains, const char *text)
     if (!labels) {
         return "must be a domain such as example.com";
     }
-    for (int i = 0; i < domains->nelts; i++) {
-        if (!strcmp(APR_ARRAY_IDX(domains, i, const char *), labels)) {
-            return NULL;
-        }
+    if (crm_array_has(domains, labels)) {
+        return NULL;
     }
     if (domains->nelts == DOMAINS_MAX) {
         return "is more than the 100th domain";

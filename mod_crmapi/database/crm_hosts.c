@@ -121,7 +121,6 @@ const char *crm_hosts_cause(const char *text, apr_pool_t *result_pool)
 {
     apr_array_header_t *causes = apr_array_make(result_pool, 2, sizeof(char *));
     const char *next, *cause, *end;
-    int i;
 
     for (; text; text = next) {
         next = next_host(text);
@@ -133,17 +132,12 @@ const char *crm_hosts_cause(const char *text, apr_pool_t *result_pool)
         end = strstr(cause, LOCATION);
         cause = crm_text_one_line(cause, end ? (apr_size_t)(end - cause)
                                              : strlen(cause), 0, result_pool);
-        for (i = 0; i < causes->nelts; i++) {
-            if (!strcmp(APR_ARRAY_IDX(causes, i, const char *), cause)) {
-                break;
-            }
-        }
-        if (i == causes->nelts) {
+        if (!crm_array_has(causes, cause)) {
             APR_ARRAY_PUSH(causes, const char *) = cause;
         }
     }
     cause = "";
-    for (i = 0; i < causes->nelts; i++) {
+    for (int i = 0; i < causes->nelts; i++) {
         cause = apr_pstrcat(result_pool, cause, i ? "; " : "",
                             APR_ARRAY_IDX(causes, i, const char *), NULL);
     }

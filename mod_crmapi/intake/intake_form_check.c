@@ -114,17 +114,6 @@ static void keep(check_t *check, const crm_webform_field_t *field,
     }
 }
 
-/* Return whether VALUES (of const char *) contain VALUE. */
-static int has(const apr_array_header_t *values, const char *value)
-{
-    for (int i = 0; i < values->nelts; i++) {
-        if (!strcmp(APR_ARRAY_IDX(values, i, const char *), value)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* Return the rule of FIELD that its answers break, or NULL. *VALUES_P (of const
  * char *) = its answers, trimmed, without empty ones and duplicates. */
 static const char *gather(apr_array_header_t **values_p, const check_t *check,
@@ -152,12 +141,12 @@ static const char *gather(apr_array_header_t **values_p, const check_t *check,
         if (field->type == CRM_WEBFORM_BOOLEAN) {
             values->nelts = 0;  /* the hidden "false" before a checkbox */
         }
-        if (!has(values, value)) {
+        if (!crm_array_has(values, value)) {
             APR_ARRAY_PUSH(values, const char *) = value;
         }
     }
     if (field->required && field->type == CRM_WEBFORM_BOOLEAN
-        && !has(values, "true")) {
+        && !crm_array_has(values, "true")) {
         return "must be ticked";
     }
     if (!values->nelts) {

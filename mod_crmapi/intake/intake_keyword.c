@@ -31,24 +31,13 @@ static const char *const thanks[] = {
     "\xd1\x81\xd0\xbf\xd0\xb0\xd1\x81\xd0\xb8\xd0\xb1\xd0\xbe"
 };
 
-/* Return whether BARE is thanks. */
-static int is_thanks(const char *bare)
-{
-    for (size_t i = 0; i < CRM_NELTS(thanks); i++) {
-        if (!strcmp(bare, thanks[i])) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* Return whether TEXT, which is BARE when bare, is "stop", a separator and
  * thanks. */
 static int is_polite_stop(const char *text, const char *bare, apr_pool_t *pool)
 {
     apr_size_t span;
 
-    if (strncmp(bare, "stop", 4) || !is_thanks(bare + 4)) {
+    if (strncmp(bare, "stop", 4) || !CRM_IS_ONE_OF(bare + 4, thanks)) {
         return 0;
     }
     for (apr_size_t at = 0; text[at]; at += span ? span : 1) {

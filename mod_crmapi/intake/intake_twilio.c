@@ -46,13 +46,9 @@ const char *crm_twilio_phone(const char *address, apr_pool_t *pool)
         number = address + 9;
     }
     if (crm_text_phone(number, strlen(number))
-        || strspn(number, "+0123456789 ()-./") != strlen(number)) {
+        || strspn(number, "+0123456789 ()-./") != strlen(number)
+        || CRM_IS_ONE_OF(number, hidden)) {
         return NULL;
-    }
-    for (size_t i = 0; i < CRM_NELTS(hidden); i++) {
-        if (!strcmp(number, hidden[i])) {
-            return NULL;
-        }
     }
     return apr_pstrdup(pool, number);
 }

@@ -44,16 +44,6 @@ int crm_twilio_minutes(char *out, apr_size_t size, const char *seconds)
     return 1;
 }
 
-static int is_over(const char *status)
-{
-    for (size_t i = 0; i < CRM_NELTS(over); i++) {
-        if (!strcmp(status, over[i])) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* Return the URL of the recording in HOOK, or NULL. */
 static const char *recording_of(const crm_twilio_hook_t *hook)
 {
@@ -115,7 +105,7 @@ static void fill_event(crm_intake_event_t *event,
     event->binds[CRM_INTAKE_FROM_NAME] = ours ? NULL
                                          : crm_twilio_get(hook, "CallerName");
     event->binds[CRM_INTAKE_AUDIO_URL] = recording_of(hook);
-    if (is_over(status)) {
+    if (CRM_IS_ONE_OF(status, over)) {
         event->binds[CRM_INTAKE_ENDED] = "t";
         if (seconds && !strcmp(status, "completed")
             && crm_twilio_minutes(minutes, 32, seconds)) {

@@ -354,13 +354,9 @@ crm_mail_failure_t crm_mail_status_failure(const char *status,
         return crm_mail_status_says(text, scratch_pool) ? CRM_MAIL_NO_ADDRESS
                : status ? CRM_MAIL_FAILED : CRM_MAIL_NO_FAILURE;
     }
-    for (size_t i = 0; i < CRM_NELTS(no_address); i++) {
-        if (!strcmp(status, no_address[i])) {
-            return crm_mail_status_exists(text, scratch_pool) ? CRM_MAIL_FAILED
-                   : CRM_MAIL_NO_ADDRESS;
-        }
-    }
-    return CRM_MAIL_FAILED;
+    return CRM_IS_ONE_OF(status, no_address)
+           && !crm_mail_status_exists(text, scratch_pool)
+           ? CRM_MAIL_NO_ADDRESS : CRM_MAIL_FAILED;
 }
 
 crm_mail_failure_t crm_mail_status_read(const char **status_p,

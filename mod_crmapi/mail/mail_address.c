@@ -311,10 +311,8 @@ static int add_address(void *baton, const char *address, const char *name)
     apr_array_header_t *list = baton;
 
     (void)name;
-    for (int i = 0; i < list->nelts; i++) {
-        if (!strcmp(APR_ARRAY_IDX(list, i, const char *), address)) {
-            return 0;
-        }
+    if (crm_array_has(list, address)) {
+        return 0;
     }
     if (list->nelts < CRM_MAIL_LIST_MAX) {
         APR_ARRAY_PUSH(list, const char *) = apr_pstrdup(list->pool, address);

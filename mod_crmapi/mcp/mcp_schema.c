@@ -103,10 +103,8 @@ static int is_left_out(const char *name, json_object *value)
         "contentEncoding"
     };
 
-    for (size_t i = 0; i < CRM_NELTS(names); i++) {
-        if (!strcmp(names[i], name)) {
-            return 1;
-        }
+    if (CRM_IS_ONE_OF(name, names)) {
+        return 1;
     }
     return !strcmp(name, "format")
            ? !strcmp(json_object_get_string(value), "uuid")

@@ -6,6 +6,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_json_store.h"
 #include "crm_sql.h"
 #include "crm_text.h"
@@ -73,12 +74,9 @@ static void strings_write(crm_buf_t *buf, const char *text, apr_size_t len)
 /* Add TEXT to STRINGS unless it is an element already. */
 static void add_string(apr_array_header_t *strings, const char *text)
 {
-    for (int i = 0; i < strings->nelts; i++) {
-        if (!strcmp(APR_ARRAY_IDX(strings, i, const char *), text)) {
-            return;
-        }
+    if (!crm_array_has(strings, text)) {
+        APR_ARRAY_PUSH(strings, const char *) = text;
     }
-    APR_ARRAY_PUSH(strings, const char *) = text;
 }
 
 void crm_type_merge_tags(const char **merged_p, const char *have,

@@ -150,12 +150,7 @@ static const char *check_option(checker_t *checker, json_object *one,
         return "must be a text of 1 to 1,000 characters";
     }
     checker->where = place;
-    for (size_t i = 0; i < count; i++) {
-        if (!strcmp(values[i], value)) {
-            return "is there twice";
-        }
-    }
-    return NULL;
+    return crm_words_have(values, count, value) ? "is there twice" : NULL;
 }
 
 static const char *check_options(checker_t *checker, json_object *list)

@@ -356,13 +356,9 @@ static int may_succeed(const state_t *state, const crm_error_t *error)
     static const char *const states[] = {"55P03", "40P01", "40001", "57014"};
     int limited = kinds[state->step->kind].limited;
 
-    for (size_t i = 0; error->sqlstate && i < CRM_NELTS(states) - !limited;
-         i++) {
-        if (!strcmp(error->sqlstate, states[i])) {
-            return 1;
-        }
-    }
-    return 0;
+    return error->sqlstate
+           && crm_words_have(states, CRM_NELTS(states) - !limited,
+                             error->sqlstate);
 }
 
 /* Execute the step, or its next batch. Retry it for the run's patience. */
