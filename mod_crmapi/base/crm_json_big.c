@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "apr_lib.h"
-#include "apr_strings.h"
 
 #include "crm_buf.h"
 #include "crm_json_slice.h"

@@ -9,7 +9,6 @@
 #include <unicode/utf8.h>
 
 #include "apr_lib.h"
-#include "apr_strings.h"
 
 #include "crm_block.h"
 

@@ -3,7 +3,6 @@
 #include "crm_json.h"
 #include "crm_op_apply.h"
 #include "crm_operations.h"
-#include "crm_resources.h"
 #include "crm_rest.h"
 
 static void add_call(crm_sql_t *sql, const crm_call_t *call, const void *baton)

@@ -4,7 +4,6 @@
 
 #include "apr_strings.h"
 
-#include "crm_op.h"
 #include "crm_op_apply.h"
 #include "crm_operations.h"
 #include "crm_rest.h"

@@ -3,7 +3,6 @@
  * (contract 11.12) */
 #include "crm_op_apply.h"
 #include "crm_operations.h"
-#include "crm_resources.h"
 #include "crm_rest.h"
 #include "crm_sequence.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "apr_hash.h"
-#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_array.h"

@@ -7,7 +7,6 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
-#include "crm_resources.h"
 #include "crm_rest.h"
 
 void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,

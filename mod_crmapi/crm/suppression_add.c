@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* suppression_add.c: POST /suppressions (contract 20.1) */
-#include <string.h>
 
 #include "apr_strings.h"
 
 #include "crm_body.h"
-#include "crm_op.h"
 #include "crm_operations.h"
-#include "crm_params.h"
-#include "crm_resources.h"
 #include "crm_rest.h"
 
 /* The reason that crmapictl suppress has, too, if none is given. */

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "apr_strings.h"
-
 #include "crm_buf.h"
 #include "crm_sql_print.h"
 #include "crm_text.h"

@@ -9,10 +9,8 @@
 
 #include "apr_strings.h"
 
-#include "crm_array.h"
 #include "crm_json.h"
 #include "crm_text.h"
-#include "crm_uuid.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"

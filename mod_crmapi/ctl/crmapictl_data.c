@@ -8,8 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "apr_strings.h"
-
 #include "crmapictl_audit.h"
 #include "crmapictl_export.h"
 #include "crmapictl_import.h"

@@ -3,7 +3,6 @@
 #include "crmapictl_database.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "apr_strings.h"

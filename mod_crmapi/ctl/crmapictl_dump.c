@@ -3,7 +3,6 @@
 #include "crmapictl_dump.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

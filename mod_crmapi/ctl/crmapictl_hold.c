@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "apr_strings.h"
-
 #include "crmapictl_audit.h"
 #include "crmapictl_options.h"
 #include "crmapictl_output.h"

@@ -2,7 +2,6 @@
 /* crmapictl_import.c: importing JSON Lines into a workspace */
 #include "crmapictl_import.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "apr_strings.h"

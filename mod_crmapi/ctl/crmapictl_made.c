@@ -6,14 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <openssl/crypto.h>
-
 #include "apr_strings.h"
 
 #include "crm_key.h"
 #include "crm_secret.h"
 #include "crmapictl_field.h"
-#include "crmapictl_match.h"
 #include "crmapictl_url.h"
 
 #define SECRET_PREFIX "whsec_"

@@ -10,7 +10,6 @@
 #include "crm_bare.h"
 #include "crm_db.h"
 #include "crm_secret.h"
-#include "crm_text.h"
 #include "crmapictl_output.h"
 #include "crmapictl_rights.h"
 

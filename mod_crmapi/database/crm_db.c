@@ -2,10 +2,7 @@
 /* crm_db.c: running statements: prepared once, in one round trip, retried */
 #include "crm_db.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "apr_strings.h"
 
 #include "crm_db_attempt.h"
 #include "crm_db_private.h"

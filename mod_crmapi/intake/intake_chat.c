@@ -5,8 +5,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "apr_strings.h"
-
 #include "chat_script.h"
 #include "crm_envelope.h"
 #include "crm_etag.h"

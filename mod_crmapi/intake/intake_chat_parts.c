@@ -2,7 +2,6 @@
 /* intake_chat_parts.c: origins, cursors and tokens of chats, without I/O */
 #include "intake_chat_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "apr_cstr.h"

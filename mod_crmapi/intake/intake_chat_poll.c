@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "apr_strings.h"
-
 #include "crm_address.h"
 #include "crm_intake_site.h"
 #include "crm_query.h"

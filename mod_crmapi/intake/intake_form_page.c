@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "apr_strings.h"
-
 #include "crm_envelope.h"
 #include "crm_page.h"
 #include "intake_form_body.h"

@@ -9,7 +9,6 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
-#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_buf.h"

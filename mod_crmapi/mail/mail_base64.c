@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "apr_base64.h"
-#include "apr_strings.h"
 
 #include "crm_text.h"
 #include "mail_label.h"

@@ -8,7 +8,6 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
-#include "crm_array.h"
 #include "crm_buf.h"
 
 /* What is read of an event, in the order in which it is shown. */

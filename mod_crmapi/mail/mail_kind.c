@@ -6,7 +6,6 @@
 #include <strings.h>
 
 #include "crm_array.h"
-#include "mail_address.h"
 #include "mail_away.h"
 #include "mail_bounce.h"
 #include "mail_charset.h"

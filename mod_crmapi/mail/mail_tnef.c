@@ -6,7 +6,6 @@
 
 #include "apr_strings.h"
 
-#include "crm_array.h"
 #include "crm_mail.h"
 #include "mail_charset.h"
 

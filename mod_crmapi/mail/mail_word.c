@@ -10,7 +10,6 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
-#include "crm_text.h"
 #include "mail_base64.h"
 #include "mail_charset.h"
 

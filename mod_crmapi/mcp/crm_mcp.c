@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apr_strings.h"
-
 #include "mcp_header.h"
 #include "mcp_methods.h"
 #include "mcp_rights.h"

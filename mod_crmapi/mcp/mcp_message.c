@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "apr_strings.h"
-
 #include "crm_json.h"
 
 /* The prefix of keys in _meta (MCP 2026-07-28, basic/index, "_meta"). */

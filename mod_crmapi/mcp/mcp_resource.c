@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#include "apr_strings.h"
-
 #include "crm_openapi.h"
 
 #include "mcp_arguments.h"

@@ -10,10 +10,6 @@
 #include "crm_api.h"
 #include "crm_array.h"
 #include "crm_json.h"
-#include "crm_op.h"
-#include "crm_op_list.h"
-#include "crm_op_log.h"
-#include "crm_resources.h"
 
 #include "mcp_call.h"
 #include "mcp_combined.h"

@@ -3,12 +3,9 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "apr_strings.h"
-
 #include "crm_array.h"
 #include "crm_deep.h"
 #include "crm_email.h"
-#include "crm_filters.h"
 #include "crm_origin.h"
 #include "crm_phone.h"
 #include "crm_resources.h"

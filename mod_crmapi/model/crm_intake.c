@@ -13,7 +13,6 @@
 #include "crm_text.h"
 #include "crm_type_channel.h"
 #include "crm_type_list.h"
-#include "crm_uuid.h"
 
 #define NAME_MAX_CHARS 255
 

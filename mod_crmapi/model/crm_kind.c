@@ -2,8 +2,6 @@
 /* crm_kind.c: the kinds of operations */
 #include "crm_kind.h"
 
-#include <stddef.h>
-
 const crm_kind_t crm_kinds[CRM_OPS] = {
     [CRM_OP_LIST] = {.status = 200},
     [CRM_OP_LOG] = {.status = 200},

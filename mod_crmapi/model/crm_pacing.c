@@ -2,7 +2,6 @@
 /* crm_pacing.c: the sending windows and delays of a template */
 #include "crm_pacing.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "apr_strings.h"

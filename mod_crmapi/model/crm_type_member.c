@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "apr_lib.h"
-
 #include "crm_buf.h"
 #include "crm_sql.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "apr_strings.h"
-#include "apr_tables.h"
 
 #include "crm_array.h"
 #include "crm_bare.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sequence_template.c: templates of sequences, which the operator imports
  * (contract 20.1) */
-#include <string.h>
 
 #include "crm_channel.h"
 #include "crm_deep.h"

@@ -19,7 +19,6 @@
 #include "mod_crmapi_outage.h"
 #include "mod_crmapi_pool.h"
 #include "mod_crmapi_request.h"
-#include "mod_crmapi_status.h"
 #include "mod_crmapi_usable.h"
 
 APLOG_USE_MODULE(crmapi);

@@ -14,7 +14,6 @@
 
 #include <libpq-fe.h>
 
-#include "crm_array.h"
 #include "crm_cond.h"
 #include "crm_hash.h"
 #include "crm_hosts.h"

@@ -31,7 +31,6 @@
 
 #include "crm_time.h"
 #include "mod_crmapi_bell.h"
-#include "mod_crmapi_handler.h"
 
 /* Whether something has happened is asked again after this time, once, if there
  * was nothing when the bell rang: GET /events shows nothing behind a transaction

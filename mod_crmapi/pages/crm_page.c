@@ -2,8 +2,6 @@
 /* crm_page.c: the frame, style and headers of HTML pages */
 #include "crm_page.h"
 
-#include <string.h>
-
 /* The style of all pages. Contrasts are above 4.5:1 in both colour schemes. */
 static const char style[] =
     ":root{color-scheme:light dark;--ink:#1c2330;--dim:#566072;"

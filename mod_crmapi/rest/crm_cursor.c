@@ -2,7 +2,6 @@
 /* crm_cursor.c: cursors as text */
 #include "crm_cursor.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "apr_encode.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "apr_escape.h"
-#include "apr_strings.h"
 
 #include "crm_list.h"
 #include "crm_params.h"

@@ -2,8 +2,6 @@
 /* crm_op_list.c: lists: filters, order, page and total in one statement */
 #include "crm_op_list.h"
 
-#include <string.h>
-
 #include "apr_strings.h"
 
 #include "crm_list.h"

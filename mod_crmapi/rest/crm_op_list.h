@@ -4,7 +4,6 @@
 #define CRM_OP_LIST_H
 
 #include "crm_call.h"
-#include "crm_resource.h"
 
 /* A crm_handler_t: serve a list. */
 crm_error_t *crm_op_list(crm_call_t *call);

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "apr_strings.h"
-
 #include "crm_filter.h"
 #include "crm_list.h"
 #include "crm_list_walk.h"

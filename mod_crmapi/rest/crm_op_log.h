@@ -4,7 +4,6 @@
 #define CRM_OP_LOG_H
 
 #include "crm_call.h"
-#include "crm_resource.h"
 
 /* The value of the parameter "cursor" that names the end of a log. */
 #define CRM_LOG_END "end"

@@ -7,9 +7,6 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
-#include "crm_op.h"
-#include "crm_op_list.h"
-#include "crm_op_log.h"
 #include "crm_openapi_merge.h"
 #include "crm_openapi_words.h"
 #include "crm_origin.h"

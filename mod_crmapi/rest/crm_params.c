@@ -11,7 +11,6 @@
 #include "crm_filter.h"
 #include "crm_hash.h"
 #include "crm_idempotency.h"
-#include "crm_op_list.h"
 #include "crm_op_log.h"
 #include "crm_query.h"
 #include "crm_rest.h"

@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "apr_strings.h"
-#include "apr_time.h"
 
 #include "crm_access.h"
 #include "crm_envelope.h"
-#include "crm_json.h"
 #include "crm_params.h"
 #include "crm_prefer.h"
 #include "crm_serve.h"

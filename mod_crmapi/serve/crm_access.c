@@ -2,7 +2,6 @@
 /* crm_access.c: admission: authentication and request budgets */
 #include "crm_access.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "apr_cstr.h"

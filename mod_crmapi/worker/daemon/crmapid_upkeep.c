@@ -3,7 +3,6 @@
 #include "crmapid_upkeep.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "apr_strings.h"

@@ -2,7 +2,6 @@
 /* crmapid_lmtp_session.c: one session of LMTP (RFC 2033, RFC 5321) */
 #include "crmapid_lmtp_session.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

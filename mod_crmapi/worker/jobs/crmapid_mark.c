@@ -9,7 +9,6 @@
 
 #include "crm_buf.h"
 #include "crm_db.h"
-#include "crm_db_error.h"
 #include "crmapid_journal.h"
 #include "crmapid_log.h"
 

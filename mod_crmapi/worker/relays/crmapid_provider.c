@@ -2,7 +2,6 @@
 /* crmapid_provider.c: the relay "http": messages to a provider in the format of
  * docs/provider.md */
 #include <string.h>
-#include <strings.h>
 
 #include "apr_base64.h"
 #include "apr_strings.h"

@@ -2,7 +2,6 @@
 /* crmapid_twilio.c: the relay "twilio": text messages and calls by Twilio's
  * REST API (2010-04-01) */
 #include <string.h>
-#include <strings.h>
 
 #include "apr_lib.h"
 #include "apr_strings.h"

@@ -10,7 +10,6 @@
 #include "apr_strings.h"
 
 #include "crm_db.h"
-#include "crm_json.h"
 #include "crm_email.h"
 #include "crm_phone.h"
 #include "crm_time.h"
