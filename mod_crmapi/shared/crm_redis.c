@@ -330,11 +330,13 @@ static void note_checks(redis_t *redis, crm_store_check_t *const *checks,
     }
 }
 
-/* Return PROBLEM. If it is not NULL, disconnect. */
+/* Return PROBLEM. If it is not NULL, disconnect. Whatever it is, as an old primary's
+ * that it is read-only, the name may lead to the right server by now. */
 static const char *leave_if(redis_t *redis, const char *problem)
 {
     if (problem) {
         disconnect(redis);
+        crm_wire_forget(&redis->config.place);
     }
     return problem;
 }

@@ -90,16 +90,30 @@ static const char *open_unix(crm_wire_t *wire, const char *path)
                       sizeof(address));
 }
 
-/* Connect WIRE to the first address of PLACE that can be reached. */
+static int count_addresses(const crm_wire_place_t *place)
+{
+    int count = 0;
+
+    while (count < CRM_WIRE_ADDRESSES && place->lengths[count]) {
+        count++;
+    }
+    return count;
+}
+
+/* Connect WIRE to the first address of PLACE that can be reached. Each has an equal
+ * share of the time that is left, so that a silent one does not hide the next. */
 static const char *open_first(crm_wire_t *wire, const crm_wire_place_t *place)
 {
     const char *problem = "the host has no address";
+    const apr_int64_t end = wire->deadline;
     const int on = 1;
 
-    for (int i = 0; i < CRM_WIRE_ADDRESSES && place->lengths[i]; i++) {
+    for (int left = count_addresses(place), i = 0; left; left--, i++) {
         const struct sockaddr *address
             = (const struct sockaddr *)&place->addresses[i];
+        apr_int64_t now = crm_time_monotonic();
 
+        wire->deadline = now + (end - now) / left;
         wire->fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC
                           | SOCK_NONBLOCK, 0);
         problem = connect_to(wire, address, place->lengths[i]);
@@ -109,7 +123,13 @@ static const char *open_first(crm_wire_t *wire, const crm_wire_place_t *place)
         }
         crm_wire_close(wire);
     }
+    wire->deadline = end;
     return problem;
+}
+
+void crm_wire_forget(crm_wire_place_t *place)
+{
+    place->lengths[0] = 0;
 }
 
 const char *crm_wire_resolve(crm_wire_place_t *place)
@@ -137,14 +157,7 @@ static const char *open_tcp(crm_wire_t *wire, crm_wire_place_t *place)
 {
     const char *problem = place->lengths[0] ? NULL : crm_wire_resolve(place);
 
-    if (problem) {
-        return problem;
-    }
-    problem = open_first(wire, place);
-    if (problem) {
-        place->lengths[0] = 0;
-    }
-    return problem;
+    return problem ? problem : open_first(wire, place);
 }
 
 /* ---- TLS ----------------------------------------------------------------- */

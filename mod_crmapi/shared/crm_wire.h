@@ -43,9 +43,12 @@ const char *crm_wire_tls(SSL_CTX **tls_p, const char *ca);
 const char *crm_wire_resolve(crm_wire_place_t *place);
 
 /* Connect WIRE to PLACE. Resolve its host first if it is not resolved; the
- * deadline does not apply to that. After a failure the host counts as not
- * resolved. */
+ * deadline does not apply to that. */
 const char *crm_wire_open(crm_wire_t *wire, crm_wire_place_t *place);
+
+/* Have PLACE's host resolved again by the next crm_wire_open(): its name may lead to
+ * another server now. */
+void crm_wire_forget(crm_wire_place_t *place);
 
 /* Return whether WIRE is connected, and the server has neither sent anything
  * nor closed the connection. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_redis.c: the back end of a store of budgets, with servers that answer
  * as Redis does, or do not */
+#include <dlfcn.h>
+#include <netdb.h>
 #include <stdio.h>
 
 #include "crm_check.h"
@@ -190,6 +192,113 @@ START_TEST(a_server_that_is_not_there)
 }
 END_TEST
 
+/* ---- names -------------------------------------------------------------- */
+
+/* The ports of 127.0.0.1 to which NAME leads, in this order, until a 0. */
+#define NAME "store.test"
+static int leads_to[3];
+
+int getaddrinfo(const char *restrict host, const char *restrict service,
+                const struct addrinfo *restrict hints,
+                struct addrinfo **restrict found)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *,
+                struct addrinfo **);
+    struct addrinfo **link = found;
+    void *there = dlsym(RTLD_NEXT, "getaddrinfo");
+
+    memcpy(&real, &there, sizeof(real));
+    if (strcmp(host, NAME)) {
+        return real(host, service, hints, found);
+    }
+    *found = NULL;
+    for (int i = 0; leads_to[i]; i++) {
+        char port[12];
+
+        snprintf(port, sizeof(port), "%d", leads_to[i]);
+        ck_assert_int_eq(real("127.0.0.1", port, hints, link), 0);
+        link = &(*link)->ai_next;
+    }
+    return *found ? 0 : EAI_NONAME;
+}
+
+static void open_by_name(void)
+{
+    crm_redis_config_t parts;
+
+    ck_assert_ptr_null(crm_redis_parse(&parts, "redis://" NAME ":1",
+                                       crm_check_pool()));
+    parts.prefix = "test";
+    ck_assert_ptr_null(crm_redis_create(&backend, &parts, crm_check_pool()));
+}
+
+/* Ask for one request within TIMEOUT. Return the reason. */
+static const char *ask_once(apr_int64_t timeout)
+{
+    crm_store_check_t *all[] = {&checks[0]};
+    const char *problem;
+
+    memset(checks, 0, sizeof(checks));
+    checks[0].key_id = "key";
+    checks[0].limit = 9;
+    problem = backend.send(backend.baton, all, 1, timeout);
+    return problem ? problem : backend.receive(backend.baton, timeout);
+}
+
+/* Its connection is not closed, and it takes new ones. */
+START_TEST(a_name_is_looked_up_again_after_a_failure)
+{
+    const char *const refuses[] = {"-READONLY You can't write\r\n", NULL};
+    const char *const answers[] = {"*4\r\n:1\r\n" ONE, NULL};
+    server_t old, new;
+
+    server_start(&old, serve, NULL);
+    server_start(&new, serve, NULL);
+    leads_to[0] = old.port;
+    leads_to[1] = 0;
+    open_by_name();
+    says = refuses;
+    ck_assert_str_eq(ask_once(SERVER_LONG), "READONLY You can't write");
+    leads_to[0] = new.port;
+    says = answers;
+    ck_assert_ptr_null(ask_once(SERVER_LONG));
+    ck_assert(checks[0].admitted);
+    backend.close(backend.baton);
+    server_stop(&old);
+    server_stop(&new);
+    ck_assert_int_eq(old.connections, 1);
+    ck_assert_int_eq(new.connections, 1);
+}
+END_TEST
+
+START_TEST(a_silent_address_does_not_hide_the_next)
+{
+    const char *const answers[] = {"*4\r\n:1\r\n" ONE, NULL};
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    int silent = server_open(&leads_to[0], 1);
+    int fill = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    server_t good;
+
+    /* its queue is full: it answers to no SYN */
+    ck_assert_int_eq(listen(silent, 0), 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons((in_port_t)leads_to[0]);
+    ck_assert_int_eq(connect(fill, (struct sockaddr *)&address,
+                             sizeof(address)), 0);
+    server_start(&good, serve, NULL);
+    says = answers;
+    leads_to[1] = good.port;
+    leads_to[2] = 0;
+    open_by_name();
+    ck_assert_ptr_null(ask_once(4 * SERVER_SHORT));
+    ck_assert(checks[0].admitted);
+    backend.close(backend.baton);
+    server_stop(&good);
+    close(fill);
+    close(silent);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("redis");
@@ -202,6 +311,8 @@ int main(void)
     tcase_add_test(tcase, a_reply_has_a_maximum_length);
     tcase_add_loop_test(tcase, faults_have_reasons, 0, COUNT(faults));
     tcase_add_test(tcase, a_server_that_is_not_there);
+    tcase_add_test(tcase, a_name_is_looked_up_again_after_a_failure);
+    tcase_add_test(tcase, a_silent_address_does_not_hide_the_next);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);
 }
