@@ -2,8 +2,10 @@
 /* crm_hosts.c: connection strings with several hosts */
 #include "crm_hosts.h"
 
+#include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "apr_strings.h"
 #include "apr_tables.h"
@@ -190,6 +192,51 @@ const char *crm_hosts_label(const char *conninfo, const char *user,
     return label;
 }
 
+/* Set *FOUND_P to the addresses of HOST, for freeaddrinfo(). Return getaddrinfo()'s
+ * result. */
+static int look_up(struct addrinfo **found_p, const char *host)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                                   .ai_socktype = SOCK_STREAM};
+
+    return getaddrinfo(host, NULL, &hints, found_p);
+}
+
+apr_array_header_t *crm_hosts_addresses(const char **fault_p,
+                                        const char *conninfo, int index,
+                                        apr_pool_t *result_pool)
+{
+    apr_array_header_t *addresses = apr_array_make(result_pool, 2,
+                                                   sizeof(char *));
+    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+    const char *host = part_of(crm_hosts_value(options, "host"), index,
+                               result_pool);
+    int given = *crm_hosts_value(options, "hostaddr") || !*host
+                || strchr("/@", *host);
+    struct addrinfo *found = NULL;
+    int error = given ? 0 : look_up(&found, host);
+
+    *fault_p = error ? apr_pstrcat(result_pool, NAME "\"...\" to address: ",
+                                   gai_strerror(error), NULL) : NULL;
+    PQconninfoFree(options);
+    if (given) {
+        APR_ARRAY_PUSH(addresses, const char *) = NULL;
+    }
+    for (const struct addrinfo *a = found; a; a = a->ai_next) {
+        char text[NI_MAXHOST];
+
+        if (!getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof(text), NULL,
+                         0, NI_NUMERICHOST)) {
+            APR_ARRAY_PUSH(addresses, const char *) = apr_pstrdup(result_pool,
+                                                                  text);
+        }
+    }
+    if (found) {
+        freeaddrinfo(found);
+    }
+    return addresses;
+}
+
 /* Return whether the value of KEYWORD has a part for each host. */
 static int is_list(const char *keyword)
 {
@@ -197,7 +244,16 @@ static int is_list(const char *keyword)
            || !strcmp(keyword, "port");
 }
 
-crm_params_t crm_hosts_one(const char *conninfo, int index, const char *name,
+/* Add KEYWORD and VALUE to those of a crm_params_t. */
+static void add_param(apr_array_header_t *keywords, apr_array_header_t *values,
+                      const char *keyword, const char *value)
+{
+    APR_ARRAY_PUSH(keywords, const char *) = keyword;
+    APR_ARRAY_PUSH(values, const char *) = value;
+}
+
+crm_params_t crm_hosts_one(const char *conninfo, int index,
+                           const char *address, const char *name,
                            apr_pool_t *result_pool)
 {
     apr_array_header_t *keywords = apr_array_make(result_pool, 16,
@@ -209,18 +265,18 @@ crm_params_t crm_hosts_one(const char *conninfo, int index, const char *name,
 
     for (const PQconninfoOption *o = options; o && o->keyword; o++) {
         if (o->val) {
-            APR_ARRAY_PUSH(keywords, const char *) = apr_pstrdup(result_pool,
-                                                                 o->keyword);
-            APR_ARRAY_PUSH(values, const char *)
-                = is_list(o->keyword) ? part_of(o->val, index, result_pool)
-                                      : apr_pstrdup(result_pool, o->val);
+            add_param(keywords, values, apr_pstrdup(result_pool, o->keyword),
+                      is_list(o->keyword)
+                      ? part_of(o->val, index, result_pool)
+                      : apr_pstrdup(result_pool, o->val));
         }
     }
     PQconninfoFree(options);
-    APR_ARRAY_PUSH(keywords, const char *) = "fallback_application_name";
-    APR_ARRAY_PUSH(values, const char *) = name;
-    APR_ARRAY_PUSH(keywords, const char *) = NULL;
-    APR_ARRAY_PUSH(values, const char *) = NULL;
+    if (address) {
+        add_param(keywords, values, "hostaddr", address);
+    }
+    add_param(keywords, values, "fallback_application_name", name);
+    add_param(keywords, values, NULL, NULL);
     params.keywords = (const char **)keywords->elts;
     params.values = (const char **)values->elts;
     return params;

@@ -6,6 +6,7 @@
 #include <libpq-fe.h>
 
 #include "apr_pools.h"
+#include "apr_tables.h"
 
 /* Return the value of KEYWORD in OPTIONS (NULL: none), "" if it is not set. */
 const char *crm_hosts_value(const PQconninfoOption *options,
@@ -42,10 +43,19 @@ int crm_hosts_count(const char *conninfo);
  * then waits for a host that does not answer, and never tries the next one. */
 int crm_hosts_hang(const char *conninfo);
 
+/* Return the addresses, as texts in RESULT_POOL, of the host number INDEX, from 0, of
+ * CONNINFO. The name service may take any time. If there are none, *FAULT_P is the
+ * reason, as libpq says it; otherwise NULL. One NULL: there is nothing to look up, as
+ * for the folder of a socket. */
+apr_array_header_t *crm_hosts_addresses(const char **fault_p,
+                                        const char *conninfo, int index,
+                                        apr_pool_t *result_pool);
+
 /* Return the parameters of CONNINFO, in RESULT_POOL, with its host number
- * INDEX, from 0, as the only one. NAME is the session's application_name if
- * CONNINFO has none. */
-crm_params_t crm_hosts_one(const char *conninfo, int index, const char *name,
+ * INDEX, from 0, as the only one, and ADDRESS (NULL: any) as its only address. NAME is
+ * the session's application_name if CONNINFO has none. */
+crm_params_t crm_hosts_one(const char *conninfo, int index,
+                           const char *address, const char *name,
                            apr_pool_t *result_pool);
 
 #endif /* CRM_HOSTS_H */

@@ -84,19 +84,54 @@ static const char *cause_of(PGconn *pg, apr_pool_t *pool)
     return crm_hosts_cause(text, pool);
 }
 
+/* Add CAUSE to those of PROBE, in POOL. */
+static void add_cause(crm_probe_t *probe, const char *cause, apr_pool_t *pool)
+{
+    probe->full |= strstr(cause, TOO_MANY) != NULL;
+    probe->cause = probe->cause
+                   ? apr_pstrcat(pool, probe->cause, "; ", cause, NULL)
+                   : cause;
+}
+
+/* Return, in POOL, the parameters (crm_params_t) for each address of each host of
+ * CONNINFO, and add to PROBE why a host has none. NAME: see crm_hosts_one(). */
+static apr_array_header_t *find_places(crm_probe_t *probe,
+                                       const char *conninfo, const char *name,
+                                       apr_pool_t *pool)
+{
+    apr_array_header_t *places = apr_array_make(pool, 2, sizeof(crm_params_t));
+    int hosts = crm_hosts_count(conninfo);
+
+    for (int i = 0; i < hosts; i++) {
+        const char *fault;
+        const apr_array_header_t *addresses = crm_hosts_addresses(
+            &fault, conninfo, i, pool);
+
+        if (fault) {
+            add_cause(probe, fault, pool);
+        }
+        for (int j = 0; j < addresses->nelts; j++) {
+            APR_ARRAY_PUSH(places, crm_params_t) = crm_hosts_one(
+                conninfo, i, APR_ARRAY_IDX(addresses, j, const char *), name,
+                pool);
+        }
+    }
+    return places;
+}
+
 void crm_probe_open(crm_probe_t *probe, const char *conninfo,
                     const char *name, apr_interval_time_t time,
                     apr_pool_t *result_pool)
 {
-    apr_time_t begun = crm_time_monotonic();
-    int hosts = crm_hosts_count(conninfo);
+    const apr_array_header_t *places;
+    apr_time_t begun;
 
     memset(probe, 0, sizeof(*probe));
-    for (int i = 0; i < hosts; i++) {
-        crm_params_t params = crm_hosts_one(conninfo, i, name, result_pool);
-        apr_time_t end = begun + time * (i + 1) / hosts;
-        PGconn *pg = open_until(&params, end);
-        const char *cause;
+    places = find_places(probe, conninfo, name, result_pool);
+    begun = crm_time_monotonic();
+    for (int i = 0; i < places->nelts; i++) {
+        apr_time_t end = begun + time * (i + 1) / places->nelts;
+        PGconn *pg = open_until(&APR_ARRAY_IDX(places, i, crm_params_t), end);
 
         if (pg && answers_until(pg, end)) {
             PQsetErrorVerbosity(pg, PQERRORS_DEFAULT);
@@ -104,12 +139,7 @@ void crm_probe_open(crm_probe_t *probe, const char *conninfo,
             probe->cause = NULL;
             return;
         }
-        cause = cause_of(pg, result_pool);
-        probe->full |= strstr(cause, TOO_MANY) != NULL;
-        probe->cause = probe->cause
-                       ? apr_pstrcat(result_pool, probe->cause, "; ", cause,
-                                     NULL)
-                       : cause;
+        add_cause(probe, cause_of(pg, result_pool), result_pool);
         PQfinish(pg);
     }
 }

@@ -10,14 +10,16 @@ use CrmTest::Process qw(unprivileged demoted spawn end_process run_program
     wait_for read_file write_file);
 
 # Start one on a port of 127.0.0.1 and on a socket:
+#   address  => another address
+#   port     => that port
 #   password => that it demands
 #   tls      => 1: the port speaks TLS, with a certificate of 127.0.0.1
 #   conf     => more lines of redis.conf
 sub new {
     my ($class, %arg) = @_;
     my $dir = tempdir("crm-redis-XXXXXX", TMPDIR => 1);
-    my $self = bless { maker => $$, %arg, dir => $dir,
-        port => CrmTest::Httpd::free_port() }, $class;
+    my $self = bless { maker => $$, address => "127.0.0.1",
+        port => CrmTest::Httpd::free_port(), %arg, dir => $dir }, $class;
 
     chmod 0755, $dir;
     $self->certify if $arg{tls};
@@ -64,7 +66,7 @@ sub start {
     my ($self) = @_;
     my $dir = $self->{dir};
     my $conf = "unixsocket $dir/redis.sock\nunixsocketperm 777\n"
-        . "bind 127.0.0.1\nsave \"\"\nappendonly no\ndir $dir\n"
+        . "bind $self->{address}\nsave \"\"\nappendonly no\ndir $dir\n"
         . "enable-debug-command yes\n";
 
     $conf .= $self->{tls} ? "port 0\ntls-port $self->{port}\n"

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+# 54-names.t: names of servers that lead to several addresses, of which the first
+# does not answer, or to another address from now on (contract 15.2, 16.1, 19.4)
+# plain build only
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Redis;
+use CrmTest::Shared qw(is_back ask brief $PATIENT);
+use File::Temp qw(tempdir);
+use IO::Socket::INET;
+use Time::HiRes qw(time);
+
+plan(skip_all => "plain builds only: a library of the test's own is preloaded")
+    if sanitized() || valgrinded();
+
+my $scratch = tempdir("crm-names-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+chmod 0755, $scratch;
+my $library = "$scratch/set_names.so";
+my ($code, $out, $err) = run_program(command => [split(/ /, $CrmTest::BUILD{CC}),
+    qw(-shared -fPIC -o), $library, "$CrmTest::TOP/t/lib/set_names.c", "-ldl"]);
+is($code, 0, "a library with names") or diag($err);
+my %env = (LD_PRELOAD => $library, CRM_NAMES => "$scratch/names");
+
+# Have NAME lead to ADDRESSES, in their order.
+sub lead {
+    my ($name, @addresses) = @_;
+    write_file("$scratch/names.new", "$name @addresses\n");
+    rename "$scratch/names.new", "$scratch/names" or die "names: $!\n";
+}
+
+# A port of ADDRESS that takes no connection and refuses none: its queue is full.
+sub silent {
+    my ($address, $port) = @_;
+    my $listen = IO::Socket::INET->new(LocalAddr => $address,
+        LocalPort => $port, ReuseAddr => 1) or die "CrmTest: $!\n";
+    listen($listen, 0) or die "CrmTest: $!\n";
+    my $fill = IO::Socket::INET->new(PeerAddr => $address,
+        PeerPort => $listen->sockport) or die "CrmTest: $!\n";
+    return [$listen, $fill];
+}
+
+subtest "a database whose name leads to an address that is silent first" => sub {
+    my $port = CrmTest::Httpd::free_port();
+    my $server = CrmTest::Postgres->start(port => $port,
+        listen_addresses => "'127.0.0.2'");
+    my $database = do { local $ENV{CRM_TEST_PG} = $server->host; database() };
+    my $silent = silent("127.0.0.1", $port);
+    lead("db.test", "127.0.0.1", "127.0.0.2");
+    my $httpd = httpd(env => \%env, children => 1, database => $database,
+        conninfo => "host=db.test port=$port dbname=$database"
+            . " user=$CrmTest::Postgres::API connect_timeout=2 sslmode=disable"
+            . " gssencmode=disable",
+        conf => "<Location /health>\nSetHandler crmapi-health\n</Location>\n");
+    my $ctl = sub { crmapictl_ok(undef, { env => { CRMAPI_DATABASE =>
+        $server->conninfo($database) } }, @_) };
+    my ($w) = $ctl->("workspace", "create", "--name", "W");
+    my $key = $ctl->("key", "create", "--workspace", $w, "--name", "k",
+        "--scopes", "read,write");
+    $ctl->("workspace", "set", $w, "--events", "on");
+    my $c = $httpd->client(key => $key, timeout => 60);
+    is($httpd->client->get("/health/ready")->body, "ready\n",
+        "15.2 the health check finds the other address");
+    status_is($c->get("/api/v1/agents"), 200, "requests are served");
+    my $cursor = $c->get("/api/v1/events?cursor=end")
+        ->json->{pagination}{next_cursor};
+    $c->send_raw("GET /api/v1/events?wait=25&cursor=$cursor HTTP/1.1\r\n"
+        . "Host: x\r\nAuthorization: Bearer $key\r\n\r\n");
+    ok(wait_for(sub { $server->sql("postgres", "SELECT count(*) FROM pg_locks
+        WHERE locktype = 'advisory' AND mode = 'ShareLock'") }, 20),
+        "19.4 somebody listens for a request that waits");
+    my $began = time;
+    my $agent = uuid();
+    $server->sql($database, "INSERT INTO crmapi.agent (id, workspace_id, slug,
+        name) VALUES ('$agent', '$w', 'ada', 'Ada')");
+    status_is($httpd->client(key => $key, timeout => 60)->post(
+        "/api/v1/contacts", { bot_id => $agent }), 201, "an event");
+    is($c->read_response("GET")->json->{data}[0]{type}, "contact.created",
+        "and tells it");
+    cmp_ok(time - $began, "<", 15 * busy(), "when it happens");
+    $httpd->stop;
+};
+
+subtest "16.1 a store whose name moves to another server" => sub {
+    my $port = CrmTest::Httpd::free_port();
+    my @redis = map { CrmTest::Redis->new(port => $port, address => $_) }
+        "127.0.0.1", "127.0.0.2";
+    lead("store.test", "127.0.0.1");
+    my $host = CrmTest::Shared::host("redis://store.test:$port", $PATIENT,
+        env => \%env, expect_log => [qr/CRM4002: .*: READONLY / => 1]);
+    my $w = workspace($host);
+    is(brief(ask($host, $w->key)), "200 19", "it counts");
+    # the old primary follows the new one, as failover software has it
+    $redis[0]->run("REPLICAOF", "127.0.0.2", $port);
+    lead("store.test", "127.0.0.2");
+    my $began = time;
+    my $other = $w->make_key("read,write");
+    ok(wait_for(sub { is_back($host, $other) }, 20), "it is used again");
+    cmp_ok(time - $began, "<", 3 * busy(), "within two seconds");
+    like($redis[1]->run("KEYS", "*"), qr/^crmapi:/, "at its new address");
+    $host->stop;
+};
+
+done_testing;
