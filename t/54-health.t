@@ -140,14 +140,29 @@ subtest "a database that hangs" => sub {
     ok(seconds_until("away", 200), "and its return");
 };
 
-subtest "a database with all connections taken" => sub {
+subtest "a database that takes no more connections" => sub {
     my $sql = sub { $server->sql("postgres", @_) };
-    ready_is("away", 200, "ready", "before");
+    my $client = $httpd->client(host => "away.example",
+        key => "svc_live_" . "x" x 30);
+    my $seen = sub {
+        my ($seconds) = @_;
+        my ($end, %seen) = time + $seconds;
+        $seen{ask("away", "/ready")->status}++ while time < $end;
+        return join ",", sort keys %seen;
+    };
+    # a connection for each process
+    status_is($client->get("/api/v1/agents"), 401, "before") for 1 .. 20;
     $sql->("ALTER DATABASE $away CONNECTION LIMIT 0");
-    my $end = time + 2;
-    my %seen;
-    $seen{ask("away", "/ready")->status}++ while time < $end;
-    is_deeply([keys %seen], [200], "goes on serving those that it has");
+    is($seen->(12), 200, "is ready as long as it serves those that it has");
+    $httpd->expect_log(qr/CRM1305: .*too many connections/);
+    $sql->("SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = '$away'");
+    ok(wait_for(sub { ask("away", "/ready")->body eq "connections\n" }, 30),
+        "and not without any");
+    is($seen->(2), 503, "which lasts");
+    status_is($client->get("/api/v1/agents"), 503, "requests see the same");
+    $httpd->may_log(qr/CRM1304: /);
     $sql->("ALTER DATABASE $away CONNECTION LIMIT -1");
+    ok(seconds_until("away", 200), "until it takes some");
 };
 done_testing;

@@ -23,9 +23,6 @@
 
 APLOG_USE_MODULE(crmapi);
 
-/* The schema of a database is checked again after this time. */
-#define SCHEMA_TRUST apr_time_from_sec(5)
-
 /* The end of an outage is logged at the earliest after this time, so that a
  * database that fails every other request does not fill the log. */
 #define REPORT_PAUSE apr_time_from_sec(1)
@@ -200,7 +197,7 @@ static apr_status_t post_connect(apr_pool_t *p, dbd_cfg_t *config,
     (void)p;
     (void)dbd;
     if (pool) {
-        __atomic_store_n(&pool->opened, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&pool->opened, config->server, __ATOMIC_RELEASE);
     }
     if (pool && config->nmax > 0) {
         before = crmapi_pool_limit(pool, config->nmax);
@@ -252,7 +249,7 @@ static int trusts_schema(const crmapi_pool_t *pool, apr_time_t now)
     const crmapi_news_t *news = pool->state_news;
     apr_int64_t seen = __atomic_load_n(&pool->schema_seen, __ATOMIC_RELAXED);
 
-    if (!seen || now - seen >= SCHEMA_TRUST) {
+    if (!seen || now - seen >= CRMAPI_SCHEMA_TRUST) {
         return 0;
     }
     return __atomic_load_n(&news->state, __ATOMIC_ACQUIRE) == CRMAPI_POOL_READY
@@ -282,6 +279,7 @@ crm_error_t *crmapi_schema_check(crmapi_pool_t *pool, crm_conn_t *conn,
     }
     now = crm_time_monotonic();
     __atomic_store_n(&pool->schema_seen, now, __ATOMIC_RELAXED);
+    __atomic_store_n(&pool->health->served, now, __ATOMIC_RELAXED);
     __atomic_store_n(&pool->health->verdict, CRMAPI_USABLE, __ATOMIC_RELAXED);
     __atomic_store_n(&pool->health->at, now, __ATOMIC_RELEASE);
     crmapi_pool_report(pool, CRMAPI_POOL_READY, APLOG_NOTICE, s,
@@ -301,6 +299,31 @@ static crm_error_t *check_schema(crmapi_request_t *request, crm_conn_t *conn,
         return NULL;
     }
     return crmapi_schema_check(pool, conn, request->r->server, p);
+}
+
+int crmapi_dbd_borrow(ap_dbd_t **dbd_p, crmapi_pool_t *pool, apr_pool_t *p)
+{
+    server_rec *s = __atomic_load_n(&pool->opened, __ATOMIC_ACQUIRE);
+    apr_interval_time_t waited;
+
+    *dbd_p = NULL;
+    if (!s) {
+        return 1;
+    }
+    if (!crmapi_pool_enter(&waited, pool, 0)) {
+        return 0;
+    }
+    *dbd_p = dbd_functions.open(p, s);
+    if (!*dbd_p) {
+        crmapi_pool_leave(pool, 0);
+    }
+    return 1;
+}
+
+void crmapi_dbd_return(ap_dbd_t *dbd, crmapi_pool_t *pool, int served)
+{
+    dbd_functions.close(pool->opened, dbd);
+    crmapi_pool_leave(pool, served);
 }
 
 /* Set *CONN_P to the connection DBD of REQUEST, ready for statements. */

@@ -28,6 +28,7 @@ typedef struct crmapi_health_t {
     apr_uint32_t verdict;       /* 0: never checked */
     apr_int64_t at;             /* time of the verdict */
     apr_int64_t checking;       /* when the running check began; 0: none runs */
+    apr_int64_t served;         /* when a process last found the schema valid */
 } crmapi_health_t;
 
 /* How many refusals of a database are told apart. */
@@ -63,8 +64,8 @@ typedef struct crmapi_pool_t {
                                    none */
     int dialect;                /* 0: unknown, 1: plain, 2: distributed;
                                    atomic */
-    int opened;                 /* whether mod_dbd has opened a connection in
-                                   this process; atomic */
+    server_rec *opened;         /* for whom mod_dbd has opened a connection in
+                                   this process; NULL: none yet; atomic */
     struct bell_t *bell;        /* mod_crmapi_bell.c; NULL: nobody has waited */
     int explaining;             /* whether a thread looks for the cause of an
                                    outage; atomic */

@@ -14,16 +14,21 @@
 /* Polling interval of a thread that waits for another thread's verdict. */
 #define CHECK_AGAIN apr_time_from_msec(5)
 
-/* Return the verdict about the schema of PG, which answers. */
-static crmapi_verdict_t judge_schema(PGconn *pg, crmapi_pool_t *pool,
-                                     const server_rec *s, apr_pool_t *p)
+/* A database that takes no more connections counts as usable for this time after a
+ * process has used it: each one that has requests looks at the schema more often. */
+#define SERVED_FOR (2 * CRMAPI_SCHEMA_TRUST)
+
+/* Return the verdict about the schema of PG, a connection that OWNER, a pool, has. */
+static crmapi_verdict_t judge_schema(PGconn *pg, apr_pool_t *owner,
+                                     crmapi_pool_t *pool, const server_rec *s,
+                                     apr_pool_t *p)
 {
     const crm_conn_options_t options = {.generic_plans = 1,
                                         .timeout = CRMAPI_CHECK_TIME};
     crm_conn_t *conn;
     crm_error_t *error;
 
-    error = crm_conn_adopt(&conn, pg, &options, p, p);
+    error = crm_conn_adopt(&conn, pg, &options, owner, p);
     if (!error) {
         error = crmapi_schema_check(pool, conn, s, p);
     }
@@ -33,26 +38,40 @@ static crmapi_verdict_t judge_schema(PGconn *pg, crmapi_pool_t *pool,
     return error->log ? CRMAPI_NO_DATABASE : CRMAPI_OTHER_SCHEMA;
 }
 
-/* Return the verdict about a database that does not answer. FULL: it refused
- * the connection because it has too many. Then BEFORE, the last verdict, stays,
- * because the database still serves its other connections. */
-static crmapi_verdict_t judge_silence(int full, crmapi_verdict_t before)
+/* Return the verdict about the database of POOL, which takes no more connections:
+ * whether it serves those that this process has, or has lately served another's. */
+static crmapi_verdict_t judge_full(crmapi_pool_t *pool, const server_rec *s,
+                                   apr_pool_t *p)
 {
-    return !full ? CRMAPI_NO_DATABASE
-           : before == CRMAPI_USABLE ? CRMAPI_USABLE : CRMAPI_DATABASE_FULL;
+    apr_int64_t served = __atomic_load_n(&pool->health->served,
+                                         __ATOMIC_RELAXED);
+    crmapi_verdict_t verdict = CRMAPI_NO_DATABASE;
+    ap_dbd_t *dbd;
+
+    if (!crmapi_dbd_borrow(&dbd, pool, p)) {
+        return CRMAPI_USABLE;
+    }
+    if (dbd) {
+        verdict = judge_schema(apr_dbd_native_handle(dbd->driver, dbd->handle),
+                               dbd->pool, pool, s, p);
+        crmapi_dbd_return(dbd, pool, verdict != CRMAPI_NO_DATABASE);
+    }
+    return verdict != CRMAPI_NO_DATABASE ? verdict
+           : served && crm_time_monotonic() - served < SERVED_FOR
+             ? CRMAPI_USABLE : CRMAPI_DATABASE_FULL;
 }
 
-/* Check the database of POOL. BEFORE is the last verdict. */
-static crmapi_verdict_t check(crmapi_pool_t *pool, crmapi_verdict_t before,
-                              const server_rec *s, apr_pool_t *p)
+/* Check the database of POOL. */
+static crmapi_verdict_t check(crmapi_pool_t *pool, const server_rec *s,
+                              apr_pool_t *p)
 {
     crmapi_verdict_t verdict;
     crm_probe_t probe;
 
     crm_probe_open(&probe, pool->settings->params, "crmapi health",
                    CRMAPI_CHECK_TIME, p);
-    verdict = probe.pg ? judge_schema(probe.pg, pool, s, p)
-                       : judge_silence(probe.full, before);
+    verdict = probe.pg ? judge_schema(probe.pg, p, pool, s, p)
+              : probe.full ? judge_full(pool, s, p) : CRMAPI_NO_DATABASE;
     if (verdict == CRMAPI_NO_DATABASE || verdict == CRMAPI_DATABASE_FULL) {
         crmapi_outage_report(pool, probe.cause, s, p);
     }
@@ -96,7 +115,7 @@ crmapi_verdict_t crmapi_usable(crmapi_pool_t *pool, apr_interval_time_t trust,
     }
     while (!recall(&verdict, health, trust, now)) {
         if (begin(health, now)) {
-            verdict = check(pool, verdict, s, p);
+            verdict = check(pool, s, p);
             __atomic_store_n(&health->verdict, verdict, __ATOMIC_RELAXED);
             __atomic_store_n(&health->at, crm_time_monotonic(),
                              __ATOMIC_RELEASE);
