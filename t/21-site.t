@@ -266,9 +266,15 @@ RewriteRule ^/old/(.*) /api/v1/$1 [PT]
 RewriteRule ^/api/v1/moved$ http://elsewhere.example/ [R=302,L]
 RewriteRule ^/api/v1/page$ /page.txt [PT]
 RewriteRule ^/api/v1/gone$ - [G]
+RewriteRule ^/api/v1/legacy http://127.0.0.1:9/ [P]
 ProxyPass / http://127.0.0.1:9/
 Alias /api/v1/aliased @DIR@/htdocs
 ErrorDocument 404 "the site's own"
+ErrorDocument 503 /page.txt
+<Location /api/v1/inner>
+    RewriteEngine On
+    RewriteRule . http://127.0.0.1:9/ [P]
+</Location>
 <Location />
     SetHandler server-status
 </Location>
@@ -278,8 +284,9 @@ ErrorDocument 404 "the site's own"
     FallbackResource /page.txt
 </Directory>
 END
-    $httpd->expect_log(qr/AH00957: http: attempt to connect to 127/ => 1,
-        qr/AH01114: HTTP: failed to make connection to backend/ => 1);
+    $httpd->expect_log(qr/AH00957: http: attempt to connect to 127/,
+        qr/AH01114: HTTP: failed to make connection to backend/);
+    $httpd->may_log(qr/AH00940: http: disabled connection for/);
     write_file($httpd->dir . "/htdocs/page.txt", "a page\n");
     my $w = workspace($httpd);
     my $c = $w->client;
@@ -291,6 +298,13 @@ END
         "an Alias below it is none");
     error_is($c->get("/api/v1/gone"), 410, "gone",
         "a RewriteRule's [G] is JSON");
+    for my $path ("legacy", "inner/agents") {
+        my $r = $c->get("/api/v1/$path");
+        error_is($r, 503, "service_unavailable",
+            "5.5 $path: a RewriteRule's [P] to a server that is away is JSON");
+        like($r->header("Retry-After") // "none", qr/^\d+$/, "with Retry-After");
+        is($c->request("HEAD", "/api/v1/$path")->status, 503, "HEAD");
+    }
     redirect_is($httpd, "moved", "a RewriteRule's [R] stays one");
     my $p = $httpd->client;
     $p->send_raw("GET /api/v1/page HTTP/1.0\r\n\r\n");

@@ -41,7 +41,8 @@ int crmapi_has_json_errors(const request_rec *r)
     const char *rest;
     const crmapi_mount_t *mount = crmapi_mount_find(&rest, r);
 
-    return mount && mount->json_errors && !r->proxyreq;
+    /* a forward proxy's path is another server's */
+    return mount && mount->json_errors && r->proxyreq != PROXYREQ_PROXY;
 }
 
 crmapi_request_t *crmapi_request_find(const request_rec *r)
