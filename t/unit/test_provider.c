@@ -231,26 +231,40 @@ START_TEST(each_behaviour_has_its_verdict)
 }
 END_TEST
 
-/* Errors of Twilio, and what the number is suppressed for (contract 17.5). */
+/* Errors of Twilio, what becomes of the message, and what the number is suppressed
+ * for (contract 17.5). */
 static const struct {
     const char *answer;
+    crmd_verdict_t verdict;
     const char *suppress;
 } refusals[] = {
-    {SAYS("400", "{\"code\":21211}"), "bounced"},
-    {SAYS("400", "{\"code\":21610}"), "unsubscribed"},
-    {SAYS("400", "{\"code\":21614}"), NULL},
-    {SAYS("400", "{\"code\":2161}"), NULL},
-    {SAYS("400", "{\"status\":21610}"), NULL},
-    {SAYS("400", "21610"), NULL},
-    {SAYS("429", "{\"code\":21610}"), NULL},
-    {SAYS("201", "{\"code\":21610}"), NULL},
+    {SAYS("400", "{\"code\":21211}"), CRMD_REFUSED, "bounced"},
+    {SAYS("400", "{\"code\":21610}"), CRMD_REFUSED, "unsubscribed"},
+    {SAYS("400", "{\"code\":21614}"), CRMD_REFUSED, NULL},
+    {SAYS("400", "{\"code\":2161}"), CRMD_REFUSED, NULL},
+    {SAYS("400", "{\"status\":21610}"), CRMD_REFUSED, NULL},
+    {SAYS("400", "21610"), CRMD_REFUSED, NULL},
+    {SAYS("429", "{\"code\":21610}"), CRMD_NOT_NOW, NULL},
+    {SAYS("201", "{\"code\":21610}"), CRMD_SENT, NULL},
+    {SAYS("401", "{\"code\":20003}"), CRMD_NOT_NOW, NULL},
+    {SAYS("403", "{\"code\":20003}"), CRMD_NOT_NOW, NULL},
+    {SAYS("403", "{\"code\":20005}"), CRMD_NOT_NOW, NULL},
+    {SAYS("403", "{\"code\":20008}"), CRMD_NOT_NOW, NULL},
+    {SAYS("404", "{\"code\":20404}"), CRMD_NOT_NOW, NULL},
+    {SAYS("400", "{\"code\":10001}"), CRMD_NOT_NOW, NULL},
+    {SAYS("400", "{\"code\":21611}"), CRMD_NOT_NOW, NULL},
+    {SAYS("500", "{\"code\":20003}"), CRMD_UNKNOWN, NULL},
+    {SAYS("400", "{\"code\":63007}"), CRMD_REFUSED, NULL},
+    {SAYS("429", "{\"code\":63018}"), CRMD_NOT_NOW, NULL},
 };
 
-START_TEST(a_refusal_may_speak_of_the_number)
+START_TEST(a_refusal_may_speak_of_the_number_or_the_account)
 {
     crmd_receipt_t receipt = hand_over(&crmd_relay_twilio, &sms,
                                        refusals[_i].answer, FINISH);
 
+    ck_assert_msg(receipt.verdict == refusals[_i].verdict, "verdict %d after"
+                  " %s", receipt.verdict, refusals[_i].answer);
     ck_assert_pstr_eq(receipt.suppress, refusals[_i].suppress);
 }
 END_TEST
@@ -640,7 +654,8 @@ int main(void)
 
     tcase_add_loop_test(verdicts, each_behaviour_has_its_verdict, 0,
                         COUNT(cases));
-    tcase_add_loop_test(verdicts, a_refusal_may_speak_of_the_number, 0,
+    tcase_add_loop_test(verdicts,
+                        a_refusal_may_speak_of_the_number_or_the_account, 0,
                         COUNT(refusals));
     tcase_add_test(rest, retry_after_may_be_a_date);
     tcase_add_test(rest, what_never_got_through_is_not_now);

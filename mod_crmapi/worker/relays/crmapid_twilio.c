@@ -24,6 +24,17 @@ static const struct {
     {"21610", "unsubscribed"},  /* it has sent STOP to Twilio */
 };
 
+/* Twilio's errors that speak of the account or the sender's queue, with whatever
+ * status: each message gets them, until somebody has changed something. */
+static const char *const account_errors[] = {
+    "10001",                    /* the account is not active */
+    "20003",                    /* wrong credentials, or the account is suspended */
+    "20005",                    /* the account is not active */
+    "20008",                    /* credentials for tests */
+    "20404",                    /* there is no such account */
+    "21611",                    /* the sender has too many messages in its queue */
+};
+
 /* Add NAME=TEXT to BUF (application/x-www-form-urlencoded). */
 static void add_field(crm_buf_t *buf, const char *name, const char *text)
 {
@@ -92,11 +103,25 @@ static void add_form(crm_buf_t *buf, const crmd_message_t *message,
     }
 }
 
-/* Return the verdict for an answer of STATUS, which is not a success. Twilio
- * has no idempotency key, so the verdict is CRMD_UNKNOWN unless the answer is
- * a clear refusal. */
-static crmd_verdict_t verdict_of(int status)
+/* Return whether CODE, an error of Twilio (NULL: none), is one of account_errors. */
+static int speaks_of_account(const char *code)
 {
+    for (size_t i = 0; code && i < CRM_NELTS(account_errors); i++) {
+        if (!strcmp(code, account_errors[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Return the verdict for an answer of STATUS, which is not a success, with the error
+ * CODE (NULL: none). Twilio has no idempotency key, so the verdict is CRMD_UNKNOWN
+ * unless the answer is a clear refusal. */
+static crmd_verdict_t verdict_of(int status, const char *code)
+{
+    if (status < 500 && speaks_of_account(code)) {
+        return CRMD_NOT_NOW;
+    }
     switch (status) {
     case 401:                   /* the token is refused, not the message */
     case 408:
@@ -113,13 +138,10 @@ static crmd_verdict_t verdict_of(int status)
     return status < 500 ? CRMD_REFUSED : CRMD_UNKNOWN;
 }
 
-/* Return the reason for which the number is suppressed that ANSWER, a refusal,
- * speaks of, or NULL. */
-static const char *suppress_for(const crmd_http_answer_t *answer,
-                                apr_pool_t *pool)
+/* Return the reason for which the number is suppressed that a refusal with the error
+ * CODE (NULL: none) speaks of, or NULL. */
+static const char *suppress_for(const char *code)
 {
-    const char *code = crmd_answer_id(answer, "code", pool);
-
     for (size_t i = 0; code && i < CRM_NELTS(number_errors); i++) {
         if (!strcmp(code, number_errors[i].code)) {
             return number_errors[i].suppress;
@@ -132,6 +154,8 @@ static const char *suppress_for(const crmd_http_answer_t *answer,
 static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
                   apr_pool_t *pool)
 {
+    const char *code;
+
     receipt->retry_after = answer->retry_after;
     if (!answer->status) {
         crmd_receipt_fill(receipt, answer->sent ? CRMD_UNKNOWN : CRMD_NOT_NOW,
@@ -143,10 +167,11 @@ static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
         receipt->provider_id = crmd_answer_id(answer, "sid", pool);
         return;
     }
-    crmd_receipt_fill(receipt, verdict_of(answer->status),
+    code = crmd_answer_id(answer, "code", pool);
+    crmd_receipt_fill(receipt, verdict_of(answer->status, code),
                       crmd_answer_reason("Twilio", answer, pool));
     if (receipt->verdict == CRMD_REFUSED) {
-        receipt->suppress = suppress_for(answer, pool);
+        receipt->suppress = suppress_for(code);
     }
 }
 
