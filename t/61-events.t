@@ -559,6 +559,29 @@ subtest "13.4 old events are trimmed; a cursor before them is gone" => sub {
     is(count_events($w), 0, "they go with their workspace");
 };
 
+subtest "13.4 a cursor of a later state than the database has is gone" => sub {
+    my $w = logged();
+    my $c = $w->client;
+    my $add = sub { $c->post("/api/v1/companies", { bot_id => $w->agent,
+        name => "C" })->data->{id} };
+    $add->();
+    my $before = end_of($w);
+    my $number = sql($database, "SELECT last_value FROM crmapi.event_number");
+    $add->() for 1 .. 3;
+    my $cursor = end_of($w);
+    is_deeply(told($w, $cursor), [], "a reader at the end");
+    # as a backup or a standby without the last writes has it
+    sql($database, "DELETE FROM crmapi.event WHERE id >"
+        . " crmapi.event_bound($number);
+        SELECT setval('crmapi.event_number', $number)");
+    error_is($c->get("/api/v1/events?cursor=$cursor$_"), 410, "gone",
+        "the same reader$_") for "", "&wait=5";
+    is_deeply(told($w, $before), [], "one who had read less goes on");
+    my $new = $add->();
+    is_deeply(told($w, $before), ["company.created $new"], "and misses nothing");
+    is_deeply(told($w, end_of($w)), [], "nor does one at the new end");
+};
+
 subtest "docs/api.md: the program copies a workspace" => sub {
     my $w = logged();
     my $c = $w->client;

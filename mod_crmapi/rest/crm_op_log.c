@@ -15,6 +15,9 @@
 enum {
     KEPT,                       /* whether all events after the cursor are kept;
                                    null: no cursor */
+    AHEAD,                      /* whether the cursor is behind all that was ever
+                                   written: the database is an older state than
+                                   the one that it is of */
     SINCE,                      /* the log begins after this id; null: it is
                                    off */
     LAST,                       /* the id of the last row of the log */
@@ -123,6 +126,21 @@ static void make_end(crm_sql_t *sql, crm_call_t *call)
     crm_rest_permit(sql, call, CRM_PERMIT_WHERE);
 }
 
+/* Add whether AFTER, which may be NULL, is behind the last number that was taken. In a
+ * distributed database each server has numbers of its own: there nobody knows. */
+static void add_ahead(crm_sql_t *sql, const crm_cursor_t *after)
+{
+    if (!after) {
+        crm_sql_add(sql, "false");
+        return;
+    }
+    crm_sql_bind(sql, after->id, "uuid");
+    crm_sql_add(sql, " > " CRM_SQL_EITHER(
+                    "crmapi.event_bound((SELECT n.last_value"
+                    " FROM crmapi.event_number n))",
+                    "'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid"));
+}
+
 /* Make the statement of the page. UPTO: see add_end(). If the key is valid, it
  * returns at least one row. The planner needs the constant LIMIT: see
  * inner_limit() of crm_op_list.c. */
@@ -131,9 +149,10 @@ static void make_page(crm_sql_t *sql, crm_call_t *call, const char *upto)
     const crm_rest_t *rest = crm_rest(call);
 
     crm_rest_sql(sql, call);
-    crm_sql_template(sql, "SELECT s.since <= ?, s.since, s.last, s.stop, ",
+    crm_sql_template(sql, "SELECT s.since <= ?, ",
                      rest->after ? rest->after->id : NULL, "uuid");
-    crm_sql_adds(sql, rest->endpoint->shape->columns, ", t.id FROM ", NULL);
+    add_ahead(sql, rest->after);
+    crm_sql_adds(sql, " AS ahead, s.since, s.last, s.stop, ", rest->endpoint->shape->columns, ", t.id FROM ", NULL);
     add_ends(sql, call, upto);
     crm_sql_adds(sql, " LEFT JOIN LATERAL (SELECT t.* FROM (SELECT t.* FROM"
                  " crmapi.", rest->endpoint->resource->name,
@@ -261,6 +280,12 @@ crm_error_t *crm_op_log(crm_call_t *call)
     if (PQgetisnull(result, 0, SINCE)) {
         return crm_error_create(CRM_E_CONFLICT, "Events are off: the operator"
                                 " of the site turns them on", call->pool);
+    }
+    if (*PQgetvalue(result, 0, AHEAD) == 't') {
+        return crm_error_create(CRM_E_GONE, "The cursor is of a later state than"
+                                " the database has, which was restored or has"
+                                " lost its last writes: copy the workspace"
+                                " again", call->pool);
     }
     kept = crm_db_value(result, 0, KEPT);
     if (crm_rest(call)->after && (!kept || *kept != 't')) {
