@@ -312,7 +312,8 @@ $$;
 -- have none. METADATA is what the caller says of it. FILES of a mail or a chat: an array
 -- of {id, filename, content_type, size, data}, the last in base64. Returns the message;
 -- no row if there is no such conversation, or it takes no such answer:
--- answer_refusal().
+-- answer_refusal(). It is later than what was said before, also if the clock was set
+-- back since: a reader behind that sees it, and it answers what was said.
 -- Locks: conversation, chat_unseen. For the API.
 CREATE FUNCTION crmapi.message_answer(workspace uuid, conversation uuid,
         answer uuid, role text, content text, content_type text,
@@ -322,7 +323,7 @@ CREATE FUNCTION crmapi.message_answer(workspace uuid, conversation uuid,
     ROWS 1
 AS $$
 DECLARE
-    at CONSTANT timestamptz := crmapi.now_ms();
+    at timestamptz := crmapi.now_ms();
     talk crmapi.conversation;
     channel text;
     said crmapi.message;
@@ -330,6 +331,7 @@ BEGIN
     SELECT c.* INTO talk FROM crmapi.conversation c
     WHERE c.workspace_id = message_answer.workspace
       AND c.id = message_answer.conversation FOR NO KEY UPDATE;
+    at := greatest(at, talk.last_message_at + interval '1 millisecond');
     channel := crmapi.answer_channel(talk.type);
     IF talk.id IS NULL
        OR (copies IS NOT NULL AND channel IS DISTINCT FROM 'email')

@@ -21,7 +21,8 @@ CREATE TABLE crmapi.upkeep (
 );
 
 -- Begin TASK at MOMENT (null: now) unless a daemon has begun it within the
--- time EVERY; return whether it was begun. For the worker.
+-- time EVERY; return whether it was begun. One that was begun later than now was so
+-- before the clock was set back. For the worker.
 CREATE FUNCTION crmapi.upkeep_begin(task text, every interval,
                                     moment timestamptz) RETURNS boolean
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -32,7 +33,7 @@ BEGIN
     VALUES (upkeep_begin.task, at)
     ON CONFLICT ON CONSTRAINT upkeep_pkey DO UPDATE
         SET begun_at = excluded.begun_at, ended_at = NULL
-        WHERE u.begun_at <= at - every;
+        WHERE u.begun_at <= at - every OR u.begun_at > at;
     RETURN FOUND;
 END
 $$;

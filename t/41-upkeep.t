@@ -278,4 +278,12 @@ subtest "the same ids and keys in another workspace" => sub {
     }
 };
 
+subtest "a task that was begun before the clock was set back" => sub {
+    my $begin = sub { sql($database, "SELECT crmapi.upkeep_begin('t',"
+        . " interval '1 hour', now() $_[0])") };
+    is($begin->("+ interval '2 hours'"), "t", "is begun");
+    is($begin->(""), "t", "and again when there is no such time yet");
+    is($begin->(""), "f", "but once");
+};
+
 done_testing;

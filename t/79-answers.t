@@ -444,6 +444,19 @@ subtest "a chat shows it at once" => sub {
         key => $visitor)->data->{messages}};
     is($last->{author}, "Bob Löwe", "with the teammate's name");
     cmp_ok($when - $at, "<", 5, "at once");
+
+    # the clock of the database's host was an hour ahead, and was set right
+    sql($database, "UPDATE crmapi.message SET created_at = created_at"
+        . " + interval '1 hour' WHERE conversation_id = '$talk';"
+        . " UPDATE crmapi.conversation SET last_message_at = last_message_at"
+        . " + interval '1 hour' WHERE id = '$talk'");
+    my $poll = sub { $httpd->client->get("$INTAKE/chat/$bot/messages",
+        key => $visitor, query => { @_ })->data };
+    $cursor = $poll->()->{cursor};
+    answer($talk, "Wie spät ist es?");
+    is(join("|", map { $_->{content} } @{$poll->(after => $cursor)
+        ->{messages}}), "Wie spät ist es?",
+        "a poll has it also if the clock was set back since");
 };
 
 subtest "files in a chat" => sub {
