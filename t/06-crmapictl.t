@@ -813,7 +813,7 @@ subtest "init makes a workspace that can be used at once" => sub {
 subtest "import says what it did; a revoked key has no terms" => sub {
     my $w = crmapictl_ok($db, "workspace", "create", "--name", "Said");
     like(crmapictl_ok($db, { stdin => qq(\n{"object":"agent","name":"a"}\n \n) },
-        "import", "--workspace", $w), qr/^1 lines imported$/,
+        "import", "--workspace", $w), qr/^1 line imported$/,
         "the lines that are not blank");
     crmapictl_ok($db, "key", "create", "--workspace", $w, "--name", "k",
         "--scopes", "read");

@@ -627,6 +627,9 @@ subtest "what fails or waits for nobody is told, with counts" => sub {
     start($w, auto_approve => false);
     $worker->once;
     is(told("CRM3116"), $admin, "with an admin somebody is asked");
+    start($mute, contact => { emails => ["m\@x.org"] });
+    like($worker->once, qr/CRM3115: 1 enrollment has failed: see crmapictl/,
+        "one is one");
 };
 
 done_testing;

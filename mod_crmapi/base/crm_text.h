@@ -5,6 +5,9 @@
 
 #include "apr_pools.h"
 
+/* The end of an English noun of which there are N. */
+#define CRM_TEXT_S(n) ((n) == 1 ? "" : "s")
+
 /* Return the number of code points in the LEN bytes of valid UTF-8 at S. */
 apr_size_t crm_text_length(const char *s, apr_size_t len);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "crm_text.h"
 #include "crmapictl_audit.h"
 #include "crmapictl_export.h"
 #include "crmapictl_import.h"
@@ -57,7 +58,8 @@ crm_error_t *ctl_import(ctl_t *ctl)
     }
     if (!error) {
         printf(ctl->options[CTL_JSON] ? "{\"lines\":%" APR_INT64_T_FMT "}\n"
-               : "%" APR_INT64_T_FMT " lines imported\n", count);
+               : "%" APR_INT64_T_FMT " line%s imported\n", count,
+               CRM_TEXT_S(count));
     }
     return error;
 }

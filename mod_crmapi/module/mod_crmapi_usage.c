@@ -20,6 +20,7 @@
 #include "crm_db.h"
 #include "crm_probe.h"
 #include "crm_sql.h"
+#include "crm_text.h"
 #include "crm_time.h"
 
 #include "mod_crmapi_pool.h"
@@ -147,7 +148,8 @@ static void keep_uses(const crm_use_t *uses, int count, const crm_error_t *why,
         crm_usage_add(usage, &uses[i]);
     }
     ap_log_error(APLOG_MARK, APLOG_NOTICE, 0, writer->s, "CRM1109: the requests"
-                 " of %d workspaces %s: %s", count, why->sqlstate
+                 " of %d workspace%s %s: %s", count, CRM_TEXT_S(count),
+                 why->sqlstate
                  ? "are not recorded yet" : "may be missing in crmapictl usage",
                  why->log ? why->log : why->message);
 }

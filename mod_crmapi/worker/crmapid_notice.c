@@ -14,19 +14,27 @@
 /* A kind: its line, and how often it has happened since the last line. */
 typedef struct notice_t {
     const char *code;
-    const char *text;
+    const char *text[2];        /* behind a count of 1, and behind others */
     unsigned long count;
     apr_time_t told;            /* when the last line was logged */
 } notice_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static notice_t notices[CRMD_NOTICES] = {
-    [CRMD_NOTICE_FAILED] = {"CRM3115: ", "enrollments that have failed: see"
-        " crmapictl enrollment list --status failed", 0, 0},
-    [CRMD_NOTICE_NO_ADMIN] = {"CRM3116: ", "enrollments that wait for approval,"
-        " in workspaces without an admin: see crmapictl admin add", 0, 0},
-    [CRMD_NOTICE_WEBHOOK] = {"CRM3142: ", "attempts to deliver a webhook that"
-        " have failed: see crmapictl webhook deliveries", 0, 0},
+    [CRMD_NOTICE_FAILED] = {"CRM3115: ", {
+        "enrollment has failed: see crmapictl enrollment list --status failed",
+        "enrollments have failed: see crmapictl enrollment list --status failed"
+    }, 0, 0},
+    [CRMD_NOTICE_NO_ADMIN] = {"CRM3116: ", {
+        "enrollment waits for approval, in a workspace without an admin: see"
+        " crmapictl admin add",
+        "enrollments wait for approval, in workspaces without an admin: see"
+        " crmapictl admin add"}, 0, 0},
+    [CRMD_NOTICE_WEBHOOK] = {"CRM3142: ", {
+        "attempt to deliver a webhook has failed: see crmapictl webhook"
+        " deliveries",
+        "attempts to deliver a webhook have failed: see crmapictl webhook"
+        " deliveries"}, 0, 0},
 };
 
 /* Return whether a line that was logged at TOLD, or never if that is 0, may be
@@ -44,7 +52,7 @@ static void tell(notice_t *notice, int all)
 
     if (notice->count && (all || is_due(notice->told, now))) {
         crmd_logf(CRM_LOG_WARNING, "%s%lu %s", notice->code, notice->count,
-                  notice->text);
+                  notice->text[notice->count != 1]);
         notice->count = 0;
         notice->told = now;
     }

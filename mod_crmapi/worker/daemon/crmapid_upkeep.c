@@ -10,6 +10,7 @@
 #include "crm_array.h"
 #include "crm_schema.h"
 #include "crm_sql.h"
+#include "crm_text.h"
 #include "crmapid_log.h"
 #include "crmapid_outbox.h"
 #include "crmapid_retention.h"
@@ -279,6 +280,7 @@ static crm_error_t *end(const upkeep_t *upkeep, const task_t *task,
 
 static crm_error_t *run_task(const upkeep_t *upkeep, const task_t *task)
 {
+    const char *rows;
     crm_error_t *error;
     apr_int64_t count = 0;
 
@@ -293,10 +295,11 @@ static crm_error_t *run_task(const upkeep_t *upkeep, const task_t *task)
                   error->log ? error->log : error->message);
         return end(upkeep, task, error->log ? error->log : error->message);
     }
-    crmd_logf(count ? CRM_LOG_INFO : CRM_LOG_DEBUG, "CRM3202: upkeep of %s:"
-              " %" APR_INT64_T_FMT " rows", task->name, count);
-    return end(upkeep, task, apr_psprintf(upkeep->pool, "%" APR_INT64_T_FMT
-                                          " rows", count));
+    rows = apr_psprintf(upkeep->pool, "%" APR_INT64_T_FMT " row%s", count,
+                        CRM_TEXT_S(count));
+    crmd_logf(count ? CRM_LOG_INFO : CRM_LOG_DEBUG, "CRM3202: upkeep of %s: %s",
+              task->name, rows);
+    return end(upkeep, task, rows);
 }
 
 crm_error_t *crmd_upkeep_run(crm_conn_t *conn, const crmd_config_t *config,

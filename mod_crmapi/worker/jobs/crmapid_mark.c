@@ -9,6 +9,7 @@
 
 #include "crm_buf.h"
 #include "crm_db.h"
+#include "crm_text.h"
 #include "crmapid_journal.h"
 #include "crmapid_log.h"
 
@@ -141,8 +142,9 @@ static crm_error_t *hold_older(crm_conn_t *conn, const char *why,
     CRM_ERR(flush(&batch));
     CRM_ERR(hold(conn, why, known_text(pool), pool));
     crmd_logf(CRM_LOG_ERR, "CRM3010: %s: nothing is sent until \"crmapictl"
-              " release\"; the journal has %" APR_INT64_T_FMT " messages of"
-              " enrollments that live in it", why, batch.taken);
+              " release\"; the journal has %" APR_INT64_T_FMT " message%s of"
+              " enrollments that live in it", why, batch.taken,
+              CRM_TEXT_S(batch.taken));
     return NULL;
 }
 

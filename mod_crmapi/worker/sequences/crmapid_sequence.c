@@ -9,6 +9,7 @@
 #include "crm_db.h"
 #include "crm_json.h"
 #include "crm_resources.h"
+#include "crm_text.h"
 #include "crmapid_generate.h"
 #include "crmapid_log.h"
 #include "crmapid_notice.h"
@@ -219,9 +220,9 @@ static crm_error_t *store(const enrollment_t *enrollment,
                        " $5::uuid, $6::jsonb, $7::jsonb,"
                        " coalesce($8::timestamptz, statement_timestamp()))",
                        8, values));
-    crmd_logf(CRM_LOG_INFO, "CRM3113: enrollment %s has %d steps and is %s",
+    crmd_logf(CRM_LOG_INFO, "CRM3113: enrollment %s has %d step%s and is %s",
               enrollment->id, outline->steps->nelts,
-              PQgetvalue(result, 0, 0));
+              CRM_TEXT_S(outline->steps->nelts), PQgetvalue(result, 0, 0));
     work->end = CRMD_ENDED;
     return strcmp(PQgetvalue(result, 0, 0), "pending_approval") ? NULL
            : look_for_admin(work);
