@@ -10,12 +10,11 @@ use CrmTest;
 use CrmTest::Session;
 use Digest::SHA qw(sha256_hex);
 
-my $UNLIMITED = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
 my $database = database();
 # What the server is sent is in its log: no key may be.
 sql("postgres", "ALTER DATABASE $database SET log_statement = 'all'");
-my $httpd = httpd(database => $database, conf => $UNLIMITED
-    . "CustomLog \@DIR\@/processes \"%{X-Request-Id}i %P\"\n",
+my $httpd = httpd(database => $database, unlimited => 1,
+    conf => "CustomLog \@DIR\@/processes \"%{X-Request-Id}i %P\"\n",
     children => ($ENV{CRM_MPM} || "") eq "prefork" ? 14 : 2,
     level => "info crmapi:debug");
 my $anyone = $httpd->client;
@@ -255,10 +254,10 @@ sub encode_basic {
 subtest "3.1 a vhost bound to a workspace takes only its keys" => sub {
     my $w = new_workspace(slug => "bound-$$");
     my $other = new_workspace();
-    my $bound = httpd(database => $database, conf => "$UNLIMITED"
-        . "CrmApiWorkspace bound-$$\n");
-    my $by_id = httpd(database => $database, conf => "$UNLIMITED"
-        . "CrmApiWorkspace " . $w->id . "\n");
+    my $bound = httpd(database => $database,
+        unlimited => 1, conf => "CrmApiWorkspace bound-$$\n");
+    my $by_id = httpd(database => $database,
+        unlimited => 1, conf => "CrmApiWorkspace " . $w->id . "\n");
     for my $server (["slug", $bound], ["id", $by_id]) {
         my ($how, $s) = @$server;
         status_is($s->client(key => $w->key)->get("/api/v1/agents"), 200,
@@ -278,8 +277,8 @@ subtest "3.1 a vhost bound to a workspace takes only its keys" => sub {
 subtest "3.1 a prefix of one's own" => sub {
     my $key = "acme_key_" . substr made_up(30), 9;
     my $w = new_workspace();
-    my $s = httpd(database => $database, conf => $UNLIMITED
-        . "CrmApiKeyPrefix acme_key_\n");
+    my $s = httpd(database => $database,
+        unlimited => 1, conf => "CrmApiKeyPrefix acme_key_\n");
     sql($database, "INSERT INTO crmapi.api_key (id, workspace_id, name,"
         . " key_hash, display, can_read, can_write) SELECT '" . uuid()
         . "', id, 'own', decode('" . sha256_hex($key) . "', 'hex'),"

@@ -20,11 +20,7 @@ my $prefork = ($ENV{CRM_MPM} || "event") eq "prefork";
 sub server {
     my ($limit, %arg) = @_;
     return httpd(database => $database, modules => ["remoteip", "status"],
-        %arg, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-CrmApiIntake On
-CrmApiIntakeLimit 0
+        %arg, unlimited => 1, intake => 1, conf => <<"END");
 CrmApiDatabaseWait 20s
 CrmApiUnknownKeyLimit $limit
 RemoteIPHeader X-Client

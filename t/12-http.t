@@ -12,9 +12,8 @@ use CrmTest::Spec;
 use IO::Socket::INET;
 use Time::HiRes qw(time);
 
-my $UNLIMITED = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
 my $database = database();
-my $httpd = httpd(database => $database, conf => $UNLIMITED);
+my $httpd = httpd(database => $database, unlimited => 1);
 my $anyone = $httpd->client;
 my $BAD_KEY = "svc_live_" . "n" x 30;
 my $UUID7 = qr/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -279,7 +278,8 @@ subtest "5.2 paths: one trailing slash, reserved words, nothing else" => sub {
 };
 
 subtest "a path that is too long for the name of a file" => sub {
-    my $own = httpd(database => $database, conf => "${UNLIMITED}CrmApiIntake On\n"
+    my $own = httpd(database => $database,
+        unlimited => 1, conf => "CrmApiIntake On\n"
         . "CrmApiReview On\nCrmApiUnsubscribe On\nCrmApiMcp On\n");
     my $w = workspace($own);
     my $long = "x" x 5000;
@@ -370,7 +370,7 @@ sub too_large_is {
 subtest "5.3 413 from Content-Length, and while reading chunks" => sub {
     my $max = 5000;
     my $small = httpd(database => $database,
-        conf => "${UNLIMITED}CrmApiMaxBody $max\n");
+        unlimited => 1, conf => "CrmApiMaxBody $max\n");
     my $w = workspace($small);
     my $c = $w->client;
     my $auth = "Authorization: Bearer " . $w->key . "\r\n";
@@ -498,7 +498,7 @@ subtest "5.4 X-Request-Id: a sane one is kept" => sub {
 
 subtest "5.4 X-Request-Id in the log and in the database's session" => sub {
     my $own = httpd(database => $database, level => "crmapi:debug",
-        conf => "${UNLIMITED}CrmApiRequestIdInDatabase On\n");
+        unlimited => 1, conf => "CrmApiRequestIdInDatabase On\n");
     my $w = workspace($own);
     my $id = "find-me-$$";
     status_is($w->client->get("/api/v1/agents",
@@ -554,8 +554,9 @@ subtest "5.4 Location with every 201 of what can be read by id" => sub {
 # --- errors that httpd makes by itself ---------------------------------------
 
 subtest "5.5 httpd's own errors are JSON" => sub {
-    my $strict = httpd(database => $database, level => "warn", conf => <<"END");
-${UNLIMITED}LimitRequestLine 1000
+    my $strict = httpd(database => $database, level => "warn",
+        unlimited => 1, conf => <<"END");
+LimitRequestLine 1000
 LimitRequestFieldSize 1000
 LimitRequestFields 20
 ErrorDocument 400 "<html>not this</html>"
@@ -643,8 +644,8 @@ END
 };
 
 subtest "5.5 a body that comes too slowly: 408 as JSON" => sub {
-    my $slow = httpd(database => $database, conf => $UNLIMITED
-        . "RequestReadTimeout body=1\n");
+    my $slow = httpd(database => $database,
+        unlimited => 1, conf => "RequestReadTimeout body=1\n");
     my $w = workspace($slow);
     my $r = $slow->client(timeout => 20)->raw("POST /api/v1/contacts"
         . " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " . $w->key
@@ -665,8 +666,9 @@ subtest "5.5 a body that comes too slowly: 408 as JSON" => sub {
 };
 
 subtest "5.5 access the site refuses is JSON, too" => sub {
-    my $closed = httpd(database => $database, conf => $UNLIMITED
-        . "<Location /api/v1/companies>\nRequire all denied\n</Location>\n");
+    my $closed = httpd(database => $database, unlimited => 1,
+        conf => "<Location /api/v1/companies>\nRequire all denied\n"
+        . "</Location>\n");
     $closed->expect_log(qr/AH01630: client denied by server config/ => 1);
     my $w = workspace($closed);
     error_is($w->client->get("/api/v1/companies"), 403, "forbidden",

@@ -11,8 +11,7 @@ use CrmTest::Spec;
 use JSON::PP ();
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 
 # POST BODY, bytes, to PATH (default: contacts).
 sub send_body {

@@ -10,8 +10,7 @@ use CrmTest;
 use CrmTest::Data qw(in_processes total_of);
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 
 # A list is those of ROWS (name => id) that are in WANTED (names), in that
 # order unless SORTED, and its total is right.

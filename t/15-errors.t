@@ -13,7 +13,7 @@ use JSON::PP ();
 
 my $database = database();
 my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiMaxBody 200000\n");
+    unlimited => 1, conf => "CrmApiMaxBody 200000\n");
 my $anyone = $httpd->client;
 
 # What no client may see of the inside (contract 5.5).
@@ -380,8 +380,7 @@ subtest "3.2 a key revoked while its request waits" => sub {
 
 subtest "5.5 what is wrong with the server: 503 or 500, logged once" => sub {
     my $own = database();
-    my $broken = httpd(database => $own,
-        conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+    my $broken = httpd(database => $own, unlimited => 1);
     my $w = workspace($broken);
     my $c = $w->client;
     status_is($c->get("/api/v1/companies"), 200);

@@ -16,7 +16,6 @@ use IO::Select;
 use JSON::PP ();
 use Time::HiRes qw(time sleep);
 
-my $UNLIMITED = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
 my $database = database();
 # What was answered is there after a crash of the server (the tests' server
 # otherwise waits for no commit).
@@ -78,7 +77,7 @@ sub begin {
 }
 
 subtest "no database at all: 503" => sub {
-    my $none = httpd(conf => $UNLIMITED . <<'END');
+    my $none = httpd(unlimited => 1, conf => <<'END');
 DBDriver pgsql
 DBDParams "host=/nonexistent dbname=none user=nobody"
 DBDMin 0
@@ -96,7 +95,7 @@ END
     $none->stop;
 };
 
-my $httpd = httpd(database => $database, conf => $UNLIMITED);
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my $agent = $w->agent;
@@ -237,7 +236,7 @@ subtest "all connections busy: 503 after CrmApiDatabaseWait" => sub {
         if $prefork;
     my $tight = httpd(database => $database, children => 1,
         dbd => "DBDMin 1\nDBDKeep 2\nDBDMax 2\n",
-        conf => "${UNLIMITED}CrmApiDatabaseWait 2s\n"
+        unlimited => 1, conf => "CrmApiDatabaseWait 2s\n"
             . "<Location /status>\nSetHandler server-status\n</Location>\n");
     $tight->expect_log(qr/CRM1303: none of the 2 connections of the process/);
     my $tw = workspace($tight);
@@ -280,7 +279,7 @@ subtest "a slow client does not hold a connection" => sub {
         if $prefork;
     my $one = httpd(database => $database, children => 1,
         dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n",
-        conf => "${UNLIMITED}CrmApiDatabaseWait 1s\n");
+        unlimited => 1, conf => "CrmApiDatabaseWait 1s\n");
     my $ow = workspace($one);
     # an answer larger than all the buffers on its way
     $ow->client->post("/api/v1/contacts/upsert", { bot_id => $ow->agent,
@@ -362,7 +361,7 @@ subtest "a database that goes away and comes back" => sub {
 subtest "two outages, one soon after the other, are both logged" => sub {
     my $soon;
     for my $try (1 .. 10) {
-        my $own = httpd(database => $database, conf => $UNLIMITED);
+        my $own = httpd(database => $database, unlimited => 1);
         $own->may_log($AWAY,
             qr/CRM2001: database: .* "$database" does not exist/);
         my $oc = $own->client(key => $w->key);
@@ -397,8 +396,8 @@ subtest "a server that takes no more connections" => sub {
 subtest "a server that takes fewer connections than DBDMax" => sub {
     plan(skip_all => "prefork has a connection for each process")
         if ($ENV{CRM_MPM} || "event") eq "prefork";
-    my $few = httpd(database => $database, children => 1, conf => $UNLIMITED
-        . "CrmApiDatabaseWait 30s\n"
+    my $few = httpd(database => $database, children => 1, unlimited => 1,
+        conf => "CrmApiDatabaseWait 30s\n"
         . "<Location /status>\nSetHandler server-status\n</Location>\n",
         dbd => "DBDMin 0\nDBDKeep 8\nDBDMax 8\n");
     my $own = sub { $few->client(key => $w->key, timeout => 60) };
@@ -427,8 +426,8 @@ subtest "a server that takes fewer connections than DBDMax" => sub {
 
 subtest "a session that has ended, though its socket is open" => sub {
     my $proxy = CrmTest::Proxy->new;
-    my $slow = httpd(children => 1, conf => $UNLIMITED
-        . "CrmApiDatabaseTimeout 5\nDBDMin 2\nDBDKeep 2\nDBDMax 2\n"
+    my $slow = httpd(children => 1, unlimited => 1,
+        conf => "CrmApiDatabaseTimeout 5\nDBDMin 2\nDBDKeep 2\nDBDMax 2\n"
         . "DBDriver pgsql\nDBDParams \""
         . $proxy->conninfo($database, $CrmTest::Postgres::API) . "\"\n");
     my $sc = $slow->client(key => $w->key);
@@ -467,7 +466,8 @@ subtest "a session that has ended, though its socket is open" => sub {
 for my $setting ("On", "Shared") {
     subtest "$setting: sessions whose prepared statements are gone" => sub {
         my $proxy = CrmTest::Proxy->new;
-        my $pooled = httpd(conf => $UNLIMITED . "DBDriver pgsql\nDBDParams \""
+        my $pooled = httpd(unlimited => 1,
+            conf => "DBDriver pgsql\nDBDParams \""
             . $proxy->conninfo($database, $CrmTest::Postgres::API) . "\"\n"
             . "CrmApiNamedStatements $setting\n");
         my $mark = "discarded $setting";
@@ -507,7 +507,7 @@ subtest "CrmApiNamedStatements: On, Off, Shared" => sub {
         my $own = database();
         sql("postgres", "ALTER DATABASE $own SET log_statement = 'all'");
         my $server = httpd(database => $own,
-            conf => "${UNLIMITED}CrmApiNamedStatements $setting\n");
+            unlimited => 1, conf => "CrmApiNamedStatements $setting\n");
         my $sw = workspace($server);
         my $sc = $sw->client;
         for my $n (1 .. 4) {
@@ -628,7 +628,7 @@ subtest "crmapid goes on when its server was restarted" => sub {
 
 subtest "httpd starts without a database and serves when there is one" => sub {
     stop_postgres();
-    my $early = httpd(database => $database, conf => $UNLIMITED,
+    my $early = httpd(database => $database, unlimited => 1,
         expect_log => [$AWAY => 1]);
     my $ec = $early->client(key => $w->key);
     unavailable_is($ec->get("/api/v1/agents"), "too early");
@@ -639,7 +639,7 @@ subtest "httpd starts without a database and serves when there is one" => sub {
 
 subtest "a schema that is not there: 503 until it is migrated" => sub {
     my $empty = database(template => undef);
-    my $fresh = httpd(database => $empty, conf => $UNLIMITED);
+    my $fresh = httpd(database => $empty, unlimited => 1);
     $fresh->expect_log(qr/CRM1301: the database has no schema/ => 1);
     my $key = "svc_live_" . "b" x 30;
     my $fc = $fresh->client(key => $key);

@@ -10,7 +10,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 
 my $database = database();
-my $httpd = httpd(database => $database, conf => "CrmApiReadLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd, twin => 0);
 my $c = $w->client;
 my ($id, $bot) = ($w->id, $w->agent);

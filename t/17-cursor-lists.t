@@ -13,7 +13,7 @@ use Time::HiRes qw(time);
 my $ROWS = $ENV{CRM_LISTS} || 2_000;
 my $PAGES = $ENV{CRM_LISTS} ? 20 : 2;
 my $database = database();
-my $httpd = httpd(database => $database, conf => "CrmApiReadLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd, twin => 0, plan => "pro");
 my $c = $w->client;
 my ($id, $bot) = ($w->id, $w->agent);

@@ -15,7 +15,7 @@ my ($ROWS, $PAGE) = $ENV{CRM_WALK} ? ($ENV{CRM_WALK}, 100) : (450, 30);
 my ($WALKS, $WRITERS) = ($ENV{CRM_WALK} ? 10 : 4, 8);
 my $database = database();
 my $httpd = httpd(database => $database, children => 2,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+    unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my $samples = CrmTest::Samples->new($w);

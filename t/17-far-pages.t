@@ -11,7 +11,7 @@ use CrmTest;
 use CrmTest::Data;
 
 my $database = database();
-my $httpd = httpd(database => $database, conf => "CrmApiReadLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd, twin => 0);
 my $c = $w->client;
 my ($id, $bot) = ($w->id, $w->agent);

@@ -8,8 +8,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd);
 my $other = workspace($httpd);
 my $c = $w->client;

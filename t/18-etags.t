@@ -10,9 +10,8 @@ use CrmTest;
 use CrmTest::Data;
 use CrmTest::Samples;
 
-my $UNLIMITED = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
 my $database = database();
-my $httpd = httpd(database => $database, children => 2, conf => $UNLIMITED);
+my $httpd = httpd(database => $database, children => 2, unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my $samples = CrmTest::Samples->new($w);
@@ -493,7 +492,7 @@ for my $case (["deflate", "DeflateAlterETag AddSuffix", "gzip", "-gzip"],
         my $filter = $module eq "brotli" ? "BROTLI_COMPRESS" : "DEFLATE";
         my $compressing = httpd(database => $database,
             modules => ["filter", $module eq "brotli" ? $module : ()],
-            conf => "$UNLIMITED$option\n"
+            unlimited => 1, conf => "$option\n"
             . "AddOutputFilterByType $filter application/json\n");
         compressed($compressing, $coding, $suffix);
         $compressing->stop;

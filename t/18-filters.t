@@ -12,8 +12,7 @@ use JSON::PP ();
 
 my $json = JSON::PP->new->utf8->canonical->allow_nonref;
 my $database = database();
-my $httpd = httpd(database => $database, conf => "CrmApiReadLimit 0\n"
-    . "CrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my %table = (contacts => "contact", companies => "company");

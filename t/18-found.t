@@ -15,7 +15,7 @@ my $database = database();
 # what sites set that search texts: an index gives some of what it finds
 sql("postgres", "ALTER ROLE $CrmTest::Postgres::API IN DATABASE $database"
     . " SET gin_fuzzy_search_limit = 20");
-my $httpd = httpd(database => $database, conf => "CrmApiReadLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd, twin => 0);
 my $small = workspace($httpd, twin => 0);
 my $rows = 4_400;

@@ -17,8 +17,7 @@ my $database = database();
 # PostgreSQL logs the plan of each statement that the module sends.
 postgres()->sql("postgres", "ALTER DATABASE $database SET"
     . " session_preload_libraries = 'auto_explain'");
-my $httpd = httpd(database => $database, conf => "CrmApiReadLimit 0\n"
-    . "CrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my ($large, $small, $other) = map { workspace($httpd, twin => 0) } 1 .. 3;
 my $rows = 20_000;
 my %table = (contacts => "contact", companies => "company");

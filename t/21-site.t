@@ -8,7 +8,6 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use Compress::Zlib ();
 
-my $UNLIMITED = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n";
 my $database = database();
 
 # R has all that every answer under /api/v1 has (contract 5.4).
@@ -40,7 +39,7 @@ for my $kind (@KINDS) {
             . ($document =~ s/%\{STATUS\}/$status/r) . "\n" }
             400 .. 417, 421 .. 424, 426, 428, 429, 431, 500 .. 508, 510, 511;
         my $httpd = httpd(database => $database, modules => ["allowmethods"],
-            conf => "$UNLIMITED$documents" . <<'END');
+            unlimited => 1, conf => $documents . <<'END');
 LimitRequestLine 1000
 LimitRequestFieldSize 1000
 LimitRequestBody 2000
@@ -115,7 +114,7 @@ END
 }
 
 subtest "bodies that break off or lie" => sub {
-    my $httpd = httpd(database => $database, conf => $UNLIMITED);
+    my $httpd = httpd(database => $database, unlimited => 1);
     my $w = workspace($httpd);
     my $post = "POST /api/v1/contacts HTTP/1.1\r\nHost: x\r\n"
         . "Authorization: Bearer " . $w->key . "\r\n"
@@ -157,7 +156,7 @@ subtest "4.2 limits are told with errors of the body, too" => sub {
 };
 
 subtest "bodies nobody wants: short ones are drained, others end it" => sub {
-    my $httpd = httpd(database => $database, conf => $UNLIMITED);
+    my $httpd = httpd(database => $database, unlimited => 1);
     my $c = $httpd->client;
     my $r = $c->request("POST", "/api/v1/contacts", body => "x" x 60000);
     status_is($r, 401);
@@ -179,8 +178,9 @@ subtest "bodies nobody wants: short ones are drained, others end it" => sub {
 };
 
 subtest "5.3 a compressed body is measured by what comes out" => sub {
-    my $httpd = httpd(database => $database, conf => $UNLIMITED
-        . "CrmApiMaxBody 100000\n<Location /api>\nSetInputFilter DEFLATE\n"
+    my $httpd = httpd(database => $database, unlimited => 1,
+        conf => "CrmApiMaxBody 100000\n<Location /api>\n"
+        . "SetInputFilter DEFLATE\n"
         . "</Location>\n");
     $httpd->expect_log(qr/AH02619: .*end-of-stream .* inflate header/ => 1);
     my $w = workspace($httpd);
@@ -205,8 +205,8 @@ subtest "5.3 a compressed body is measured by what comes out" => sub {
 
 subtest "responses are compressed where the site wants it" => sub {
     my $httpd = httpd(database => $database, modules => ["filter"],
-        conf => $UNLIMITED
-        . "AddOutputFilterByType DEFLATE application/json\n");
+        unlimited => 1,
+        conf => "AddOutputFilterByType DEFLATE application/json\n");
     my $w = workspace($httpd);
     my $c = $httpd->client;
     $c->send_raw("GET /api/v1/agents HTTP/1.1\r\nHost: x\r\n"
@@ -260,7 +260,7 @@ sub redirect_is {
 subtest "rewriting, redirects, proxies, handlers of the site" => sub {
     my $httpd = httpd(database => $database,
         modules => [qw(alias rewrite proxy proxy_http negotiation dir)],
-        conf => $UNLIMITED . <<'END');
+        unlimited => 1, conf => <<'END');
 RewriteEngine On
 RewriteRule ^/old/(.*) /api/v1/$1 [PT]
 RewriteRule ^/api/v1/moved$ http://elsewhere.example/ [R=302,L]
@@ -379,7 +379,7 @@ subtest "a site that redirects everything, the API too" => sub {
 
 subtest "a forward proxy's requests are none of the API's" => sub {
     my $httpd = httpd(database => $database, modules => [qw(proxy proxy_http)],
-        conf => "${UNLIMITED}ProxyRequests On\n");
+        unlimited => 1, conf => "ProxyRequests On\n");
     $httpd->expect_log(qr/AH00957: http: attempt to connect to 127/ => 1,
         qr/AH01114: HTTP: failed to make connection to backend/ => 1);
     my $c = $httpd->client;
@@ -392,7 +392,7 @@ subtest "a forward proxy's requests are none of the API's" => sub {
 subtest "access control of the site" => sub {
     my $httpd = httpd(database => $database,
         modules => [qw(auth_basic authn_file authz_user)],
-        conf => $UNLIMITED . <<'END');
+        unlimited => 1, conf => <<'END');
 <Location /api/v1/forms>
     AuthType Basic
     AuthName inner
@@ -412,7 +412,7 @@ END
 };
 
 subtest "5.4 request ids" => sub {
-    my $httpd = httpd(database => $database, conf => $UNLIMITED);
+    my $httpd = httpd(database => $database, unlimited => 1);
     my $c = $httpd->client;
     for my $id ("a", "A.b_c-9", "x" x 128) {
         is($c->get("/api/v1/none", headers => { "X-Request-Id" => $id })

@@ -30,9 +30,7 @@ sub at_bad {
 my $params = at_bad(sub { postgres()->conninfo($bad,
     $CrmTest::Postgres::API) });
 my $httpd = httpd(database => $good, dbd => "DBDMin 0\nDBDKeep 2\nDBDMax 2\n",
-    conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
+    unlimited => 1, conf => <<"END");
 CrmApiDatabaseWait ${WAIT}s
 ServerName good.example
 <VirtualHost 127.0.0.1:\@PORT\@>

@@ -219,8 +219,8 @@ for my $version ($FIRST .. $NEWEST) {
 }
 
 my $httpd = httpd(database => $plain, dbd => "DBDMin 0\nDBDKeep 1\n",
-    children => 1, conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n"
-    . join "", map { my $params = $pg->conninfo($databases[$_],
+    children => 1, unlimited => 1,
+    conf => join "", map { my $params = $pg->conninfo($databases[$_],
         $CrmTest::Postgres::API); <<"END" } $FIRST .. $NEWEST);
 <VirtualHost 127.0.0.1:\@PORT\@>
     ServerName v$_.example

@@ -13,9 +13,7 @@ use Time::HiRes qw(time);
 
 my ($ROUNDS, $WRITERS, $LIMIT) = (20, 8, 150);
 my $database = database();
-my $httpd = httpd(database => $database, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
+my $httpd = httpd(database => $database, unlimited => 1, conf => <<"END");
 ServerName free.example
 <VirtualHost 127.0.0.1:\@PORT\@>
     ServerName free.example

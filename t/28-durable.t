@@ -18,12 +18,7 @@ my $database = database();
 sql("postgres", "ALTER SYSTEM SET synchronous_commit = 'on'");
 sql("postgres", "SELECT pg_reload_conf()");
 
-my $httpd = httpd(database => $database, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-CrmApiIntake On
-CrmApiIntakeLimit 0
-END
+my $httpd = httpd(database => $database, unlimited => 1, intake => 1);
 # What mod_dbd, the module and libpq say when there is no database, and httpd
 # of so many clients.
 $httpd->may_log(qr/CRM(?:130[345]|200[146]): /,

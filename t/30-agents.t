@@ -9,8 +9,7 @@ use CrmTest;
 use CrmTest::Data;
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 
 # Every field of the table, none of them as it is by itself.
 my %FULL = (name => "Ada Lovelace", slug => "ada-l", summary => "Zählt",

@@ -10,8 +10,7 @@ use CrmTest;
 use CrmTest::Data;
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 
 # Every optional member of the create body, but the references.
 my %FULL = (first_name => "Ánna", last_name => "O'Brien", company => "A & Co",

@@ -9,8 +9,7 @@ use CrmTest;
 use CrmTest::Data;
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 
 my %FULL = (name => "Ácme \"&\" Co", domain => "Acme.example",
     website => "https://acme.example/?a=1&b=2", industry => "Steel",

@@ -10,8 +10,7 @@ use CrmTest;
 use CrmTest::Data;
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 
 # A second pipeline of two stages for W, of an agent of its own. Returns
 # (agent, pipeline, stage, stage).

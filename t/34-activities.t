@@ -10,7 +10,7 @@ use CrmTest;
 use CrmTest::Data;
 
 my $httpd = httpd(database => database(),
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+    unlimited => 1);
 my @TYPES = qw(note call meeting video_call task todo reminder);
 
 # A contact and a company of W.

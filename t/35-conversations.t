@@ -10,8 +10,7 @@ use CrmTest;
 use CrmTest::Data;
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 
 my %FULL = (type => 2, email => "Who\@x.example", phone_number => "+15550100",
     human => "Zoë", human_takeover => true, assigned_to => "user-1",

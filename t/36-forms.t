@@ -9,7 +9,7 @@ use CrmTest;
 use CrmTest::Data;
 
 my $httpd = httpd(database => database(),
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+    unlimited => 1);
 
 subtest "spec Form: every field, every parameter" => sub {
     my $w = workspace($httpd);

@@ -12,8 +12,7 @@ use CrmTest::Data;
 use JSON::PP ();
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my %table = (contacts => "contact", companies => "company");
 my $MERGE = "application/merge-patch+json";
 

@@ -12,8 +12,7 @@ use JSON::PP ();
 my $MERGES = $ENV{CRM_MERGES} || 24;
 my $json = JSON::PP->new->utf8->canonical;
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 
 sub made {
     my ($w, %members) = @_;

@@ -12,7 +12,7 @@ use CrmTest::Spec;
 
 my $database = database();
 my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiMaxBody 8388608\n");
+    unlimited => 1, conf => "CrmApiMaxBody 8388608\n");
 
 # The answer to an upsert of ITEMS into W.
 sub upsert {
@@ -627,8 +627,7 @@ subtest "10.5 beside deletes and patches of the same people" => sub {
 subtest "10.5 one transaction: a failure of the database writes nothing"
         => sub {
     my $own = database();
-    my $failing = httpd(database => $own,
-        conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+    my $failing = httpd(database => $own, unlimited => 1);
     my $w = workspace($failing);
     my $c = $w->client;
     my $old = made($w, emails => ["old\@x.org"]);

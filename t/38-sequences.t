@@ -13,8 +13,7 @@ use CrmTest::Spec;
 use POSIX qw(strftime);
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $START = "/api/v1/sequences/start";
 
 # A workspace with two templates: one with an agent, one without.

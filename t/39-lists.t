@@ -11,8 +11,7 @@ use CrmTest::Data;
 use CrmTest::Session;
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd, plan => "pro");
 my $c = $w->client;
 srand 20;

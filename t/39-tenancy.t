@@ -11,8 +11,8 @@ use CrmTest::Data;
 use CrmTest::Mcp;
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiMcp On\nCrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1,
+    conf => "CrmApiMcp On\n");
 
 # A workspace with some of everything, and its twin with the same: the
 # ids by name are in {ids}.
@@ -511,9 +511,7 @@ subtest "9.3 the API's role reads no secret and deletes no conversation"
 subtest "CrmApiWorkspace: a vhost by id, one by slug, one for all" => sub {
     my $one = workspace($httpd, slug => "one-$$");
     my $two = workspace($httpd, slug => "two-$$");
-    my $server = httpd(database => $database, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
+    my $server = httpd(database => $database, unlimited => 1, conf => <<"END");
 <VirtualHost 127.0.0.1:\@PORT\@>
     ServerName all.example
 </VirtualHost>
@@ -565,9 +563,7 @@ END
 
 subtest "two vhosts with two databases" => sub {
     my $other = database();
-    my $server = httpd(database => $database, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
+    my $server = httpd(database => $database, unlimited => 1, conf => <<"END");
 <VirtualHost 127.0.0.1:\@PORT\@>
     ServerName first.example
 </VirtualHost>

@@ -14,8 +14,7 @@ use MIME::QuotedPrint qw(decode_qp);
 use POSIX qw(strftime);
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $worker = worker(database => $database, no_start => 1);
 my $START = "/api/v1/sequences/start";
 

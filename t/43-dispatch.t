@@ -21,9 +21,7 @@ plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
 
 my $START = "/api/v1/sequences/start";
 my $database = database();
-my $httpd = httpd(database => $database, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
+my $httpd = httpd(database => $database, unlimited => 1, conf => <<"END");
 CrmApiReview On
 CrmApiUnsubscribe On
 END

@@ -12,10 +12,7 @@ use JSON::PP ();
 
 my $folder = tempdir("crm-senders-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my $database = database();
-my $httpd = httpd(database => $database, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-END
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd, twin => 0);
 my $c = $w->client;
 my %conf = (maildir => "$folder/outbox", mail_domain => "crm.example",

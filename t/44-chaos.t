@@ -12,8 +12,7 @@ use CrmTest::Provider;
 use Time::HiRes qw(time sleep);
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 
 my $contacts = 10_000;
 

@@ -21,8 +21,7 @@ plan(skip_all => "plain builds only: valgrind has libraries of its own")
 
 my $scratch = tempdir("crm-journal-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $smtp = CrmTest::Smtpd->new;
 my $provider = CrmTest::Provider->new;
 

@@ -15,8 +15,7 @@ use CrmTest::Session;
 use Time::HiRes qw(time);
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my @named = (bot_id => $w->agent);
@@ -176,8 +175,8 @@ subtest "every write is done once and answered again" => sub {
 };
 
 subtest "connections without prepared statements, and with request ids" => sub {
-    my $other = httpd(database => $database, conf => "CrmApiReadLimit 0\n"
-        . "CrmApiWriteLimit 0\nCrmApiNamedStatements Off\n"
+    my $other = httpd(database => $database, unlimited => 1,
+        conf => "CrmApiNamedStatements Off\n"
         . "CrmApiRequestIdInDatabase On\n");
     for (my $i = 0; $i < @KINDS; $i += 2) {
         send_again("unnamed $KINDS[$i]", $KINDS[$i + 1],
@@ -597,8 +596,7 @@ subtest "a replay is charged as a write" => sub {
 
 subtest "one round trip (upsert, start: two)" => sub {
     my $proxy = CrmTest::Proxy->new(records => 1);
-    my $behind = httpd(children => 1, conf => "CrmApiReadLimit 0\n"
-        . "CrmApiWriteLimit 0\n", mpm => "prefork",
+    my $behind = httpd(children => 1, unlimited => 1, mpm => "prefork",
         dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n", database => $database,
         conninfo => $proxy->conninfo($database, $CrmTest::Postgres::API));
     my $client = $w->client(port => $behind->port);

@@ -17,8 +17,7 @@ use Time::HiRes qw(sleep time);
 my ($WRITES, $CLIENTS) = ($ENV{CRM_LONG} ? 1000 : 120, 4);
 my $KILLS = $ENV{CRM_LONG} ? 20 : 4;
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 # killed servers: libpq, mod_dbd and httpd say so
 $httpd->may_log(qr/CRM(?:130[345]|200[14]): /,
     qr/AH00052: child pid \d+ exit/);

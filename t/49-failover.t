@@ -30,11 +30,8 @@ my @hosts = ($primary, $standby);       # only their ports matter
 sub conninfo { CrmTest::Standby->conninfo_of(\@hosts, $database, $_[0]) }
 
 my $httpd = httpd(database => $database,
-    conninfo => conninfo($CrmTest::Postgres::API), conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-CrmApiIntake On
-CrmApiIntakeLimit 0
+    conninfo => conninfo($CrmTest::Postgres::API), unlimited => 1, intake => 1,
+    conf => <<"END");
 CrmApiDatabaseTimeout 3s
 <Location "/health">
     SetHandler crmapi-health

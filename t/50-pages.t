@@ -13,9 +13,7 @@ use CrmTest::Pages;
 
 my $database = database();
 my $httpd = httpd(database => $database, modules => ["rewrite", "alias"],
-    conf => <<'END');
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
+    unlimited => 1, conf => <<'END');
 CrmApiReview On
 CrmApiUnsubscribe On
 CrmApiAddressLimit 0

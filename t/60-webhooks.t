@@ -16,8 +16,7 @@ use MIME::Base64 qw(decode_base64);
 
 my $json = JSON::PP->new->utf8->canonical;
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $openapi = CrmTest::OpenAPI->new($httpd->client
     ->get("/api/v1/openapi.json")->json);
 my $receiver = CrmTest::Receiver->new;

@@ -29,9 +29,7 @@ SQL
 # as a site may have it for programs of its own
 sql("postgres", "ALTER DATABASE $database SET default_transaction_isolation ="
     . " 'repeatable read'");
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n"
-        . "CrmApiIntakeLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1, intake => 1);
 
 # A workspace with its log on.
 sub logged {

@@ -15,9 +15,7 @@ use JSON::PP ();
 
 my $json = JSON::PP->new->utf8->canonical;
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n"
-        . "CrmApiIntakeLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1, intake => 1);
 my $worker = worker(database => $database, no_start => 1,
     conf => { webhook_private => "on" });
 

@@ -15,8 +15,7 @@ use POSIX qw(ceil);
 my $CONTACTS = $ENV{CRM_COPY} || 230;
 my $json = Cpanel::JSON::XS->new->utf8->canonical;
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd, twin => 0, plan => "pro");
 my $samples = CrmTest::Samples->new($w);     # it turns the log on, too
 my ($id, $bot) = ($w->id, $w->agent);

@@ -24,12 +24,8 @@ my @KINDS = qw(contact company pipeline_card activity conversation message
 my $database = database();
 sql("postgres", "ALTER SYSTEM SET synchronous_commit = 'on'");
 sql("postgres", "SELECT pg_reload_conf()");
-my $httpd = httpd(database => $database, children => 2, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-CrmApiIntake On
-CrmApiIntakeLimit 0
-END
+my $httpd = httpd(database => $database, children => 2,
+    unlimited => 1, intake => 1);
 # without a database, and of children that were killed
 $httpd->may_log(qr/CRM\d+: /, qr/AH\d+: /);
 my %conf = (webhook_private => "on", webhook_concurrency => 8,

@@ -18,7 +18,7 @@ my $database = database();
 sql("postgres", "ALTER SYSTEM SET synchronous_commit = 'on'");
 sql("postgres", "SELECT pg_reload_conf()");
 my $httpd = httpd(database => $database, children => 2,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+    unlimited => 1);
 my $w = workspace($httpd, plan => "pro", twin => 0);
 my $samples = CrmTest::Samples->new($w);
 my $paths = $samples->openapi->{document}{paths};

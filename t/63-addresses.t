@@ -23,12 +23,8 @@ chmod 0600, "$scratch/twilio";
 
 my $json = JSON::PP->new->utf8->canonical;
 my $database = database();
-my $httpd = httpd(database => $database, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-CrmApiIntake On
-CrmApiIntakeLimit 0
-CrmApiAddressLimit 0
+my $httpd = httpd(database => $database, unlimited => 1, intake => 1,
+    conf => <<"END");
 CrmApiTwilio $ACCOUNT $scratch/twilio
 CrmApiIntakeUrl $SITE
 END

@@ -12,8 +12,7 @@ use JSON::PP ();
 
 my $json = JSON::PP->new->utf8;
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $receiver = CrmTest::Receiver->new;
 my $worker = worker(database => $database, no_start => 1,
     conf => { webhook_private => "on" });

@@ -14,12 +14,7 @@ plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
     unless CrmTest::Smtpd::python();
 
 my $database = database();
-my $httpd = httpd(database => $database, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-CrmApiIntake On
-CrmApiIntakeLimit 0
-END
+my $httpd = httpd(database => $database, unlimited => 1, intake => 1);
 my $smtp = CrmTest::Smtpd->new;
 my $worker = worker(database => $database, no_start => 1, conf => {
     email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",

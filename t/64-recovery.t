@@ -25,8 +25,7 @@ my $json = JSON::PP->new->utf8;
 my $server = CrmTest::Postgres->get(full_page_writes => "on");
 my $dir = $server->host;
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd, twin => 0);
 my $outreach = CrmTest::Outreach->new($w);
 my %conf = ($outreach->relay, lease => "2s");

@@ -18,8 +18,7 @@ plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
 my $PEOPLE = 100;
 my $json = JSON::PP->new->utf8;
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd, twin => 0);
 my $outreach = CrmTest::Outreach->new($w);
 my %conf = ($outreach->relay, lease => "2s");

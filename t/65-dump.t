@@ -18,14 +18,12 @@ use File::Temp qw(tempdir);
 use JSON::PP ();
 use POSIX ();
 
-my $CONF = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n"
-    . "CrmApiIntakeLimit 0\nCrmApiAddressLimit 0\n"
-    # usage is a table of the dump: it is not written between two dumps
-    . "CrmApiUsageInterval 3600\n";
+# usage is a table of the dump: it is not written between two dumps
+my %SITE = (unlimited => 1, intake => 1, conf => "CrmApiUsageInterval 3600\n");
 my $json = JSON::PP->new->utf8->canonical;
 my $scratch = tempdir("crm-dump-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my ($here, $there) = (database(), database());
-my $httpd = httpd(database => $here, conf => $CONF);
+my $httpd = httpd(database => $here, %SITE);
 my $receiver = CrmTest::Receiver->new;
 my %relay = (conf => { webhook_private => "on" }, no_start => 1);
 my $worker = worker(database => $here, %relay);
@@ -203,7 +201,7 @@ sub is_counted {
     triggers_kept_up($database, "all totals are right");
 }
 
-my $elsewhere = httpd(database => $there, conf => $CONF);
+my $elsewhere = httpd(database => $there, %SITE);
 my $away = $elsewhere->client(key => $w->key);
 my $answers = answers($c);
 my $middle = $c->get("/api/v1/events?cursor=*&page_size=50")->json

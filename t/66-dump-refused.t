@@ -11,8 +11,7 @@ use CrmTest::Data;
 use CrmTest::Dump;
 
 my ($here, $there) = (database(), database());
-my $httpd = httpd(database => $here,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $here, unlimited => 1);
 # Its dump is short.
 my $small = workspace($httpd, name => "Small", twin => 0);
 $small->ctl("workspace", "set", $small->id, "--events", "on");

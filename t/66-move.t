@@ -20,7 +20,7 @@ my $WRITERS = 3;
 my $CONTACTS = $ENV{CRM_CONTACTS} || 2_000;
 my $folder = tempdir("crm-move-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my ($here, $there) = (database(), database());
-my %conf = (conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiReview On\n"
+my %conf = (unlimited => 1, conf => "CrmApiReview On\n"
     . "CrmApiMcp On\nCrmApiIntake On\n");
 my $old = httpd(database => $here, %conf);
 my $new = httpd(database => $there, %conf);

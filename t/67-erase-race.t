@@ -18,8 +18,7 @@ my $EACH = min(500, $PEOPLE / 2);       # people of a workspace
 my $CLIENTS = 4;
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $provider = CrmTest::Provider->new;
 my @workspaces = map { prepared() } 1 .. $PEOPLE / $EACH;
 $PEOPLE = @workspaces * $EACH;

@@ -22,13 +22,7 @@ my $OTHER = "b$TOKEN\@x.example";
 
 my $folder = tempdir("crm-erase-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 our $database = database();
-my $httpd = httpd(database => $database, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-CrmApiIntake On
-CrmApiIntakeLimit 0
-CrmApiAddressLimit 0
-END
+my $httpd = httpd(database => $database, unlimited => 1, intake => 1);
 my $w = workspace($httpd, twin => 0);
 my $c = $w->client;
 my $receiver = CrmTest::Receiver->new;

@@ -63,8 +63,8 @@ sub instructions {
     chmod 0777, $dir;
     local $ENV{CRM_VALGRIND} = 1;
     local $ENV{CRM_CALLGRIND} = $dir;
-    my $httpd = httpd(database => $database, conf => "CrmApiMcp On\n"
-        . "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+    my $httpd = httpd(database => $database, unlimited => 1,
+        conf => "CrmApiMcp On\n");
     my $client = $httpd->client(key => $w->key);
     repeat($client, $_, 10) for sort keys %api, keys %tools;
     repeat($client, $name, $times) if $name;

@@ -12,9 +12,8 @@ use CrmTest::Mcp;
 use CrmTest::Session;
 
 my $database = database();
-my $httpd = httpd(database => $database, conf => "CrmApiMcp On\n"
-    . "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCustomLog route.log"
-    . " \"%{crmapi-route}n\"\n");
+my $httpd = httpd(database => $database, unlimited => 1,
+    conf => "CrmApiMcp On\nCustomLog route.log \"%{crmapi-route}n\"\n");
 my $w = workspace($httpd);
 my $c = $w->client;
 my $mcp = CrmTest::Mcp->new($c);

@@ -11,9 +11,9 @@ use CrmTest;
 use CrmTest::Mcp;
 
 my $database = database();
-my $httpd = httpd(database => $database, conf => "CrmApiMcp On\n"
-    . "CrmApiMcpOrigins https://app.example.com http://localhost:6274\n"
-    . "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1,
+    conf => "CrmApiMcp On\n"
+    . "CrmApiMcpOrigins https://app.example.com http://localhost:6274\n");
 my $w = workspace($httpd);
 my $c = $w->client;
 my $mcp = CrmTest::Mcp->new($c);

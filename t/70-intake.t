@@ -11,11 +11,8 @@ use CrmTest::Data;
 
 my $EVENTS = "/crmapi/intake/v1/events";
 my $database = database();
-my $httpd = httpd(database => $database, children => 2, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-CrmApiIntake On
-CrmApiIntakeLimit 0
+my $httpd = httpd(database => $database, children => 2,
+    unlimited => 1, intake => 1, conf => <<"END");
 CrmApiMaxBody 4194304
 END
 

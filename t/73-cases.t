@@ -16,8 +16,7 @@ my $json = JSON::PP->new->utf8;
 my $folder = "$CrmTest::TOP/t/mail/cases";
 my $cases = $json->decode(read_file("$folder/cases.json"));
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 change($w, "agent", $w->agent, agent_email => "sales\@crm.example.org");

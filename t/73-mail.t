@@ -17,8 +17,7 @@ use JSON::PP ();
 
 my $json = JSON::PP->new->utf8;
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my $sales = "sales-$$\@crm.example";

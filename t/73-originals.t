@@ -17,8 +17,7 @@ use JSON::PP ();
 
 my $PIECE = 131_072;
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my $sales = "sales-$$\@crm.example";
@@ -364,7 +363,7 @@ subtest "16 downloads of 10 MiB at once are not held in memory" => sub {
 subtest "slow clients hold no connection to the database" => sub {
     plan(skip_all => "prefork has one request a process")
         if ($ENV{CRM_MPM} || "") eq "prefork";
-    my $tight = httpd(database => $database, conf => "CrmApiReadLimit 0\n",
+    my $tight = httpd(database => $database, unlimited => 1,
         dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n");
     my @slow = map { asked($tight, $file) } 1 .. 8;
     for my $socket (@slow) {

@@ -14,11 +14,8 @@ use Time::HiRes qw(time sleep);
 
 my $EVENTS = "/crmapi/intake/v1/events";
 my $database = database();
-my $httpd = httpd(database => $database, children => 2, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiIntake On
-CrmApiIntakeLimit 0
-END
+my $httpd = httpd(database => $database, children => 2,
+    unlimited => 1, intake => 1);
 my $w = workspace($httpd, twin => 0);
 my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name", "t");
 

@@ -27,8 +27,6 @@ crmapictl_ok($database, "role", "create", @$_)
     for ["api", $CrmTest::Postgres::API],
         ["worker", $CrmTest::Postgres::WORKER];
 
-my $conf = "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n"
-    . "CrmApiIntakeLimit 0\n";
 my @w = map { workspace($database, twin => 0) } 1 .. 6;
 my @before = map { export($_) } @w;
 
@@ -74,7 +72,7 @@ subtest "a database with data is distributed" => sub {
     is(scalar keys %on, 2, "they are on both servers");
 };
 
-my $httpd = httpd(database => $database, conf => $conf);
+my $httpd = httpd(database => $database, unlimited => 1, intake => 1);
 $_->{port} = $httpd->port for @w;
 
 subtest "each request goes to one server" => sub {
@@ -258,7 +256,7 @@ subtest "14.2 a workspace moves to a database without Citus, and back" => sub {
 subtest "16.2 a later version is migrated" => sub {
     my $later = database();
     my $w = workspace($later, twin => 0);
-    my $own = httpd(database => $later, conf => $conf);
+    my $own = httpd(database => $later, unlimited => 1, intake => 1);
     my $run = migrating($later);
     ok(wait_for(sub { ended($run) }, 60), "it ends");
     is($run->{status}, 0, "well") or diag(read_file("$run->{log}"));

@@ -23,8 +23,7 @@ my $database = database();
 # as PostgreSQL has it where nobody changes that, unlike servers for tests
 sql("postgres", "ALTER SYSTEM SET synchronous_commit = 'on'");
 sql("postgres", "SELECT pg_reload_conf()");
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 # after PostgreSQL was away
 $httpd->may_log(qr/CRM(?:130[34]|200[146]): /, qr/AH0(?:0629|0632|0639|2653|2655): /);
 

@@ -28,12 +28,8 @@ my $folder = tempdir("crm-answers-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 write_file("$folder/token", "secret\n");
 chmod 0600, "$folder/token";
 my $database = database();
-my $httpd = httpd(database => $database, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-CrmApiIntake On
-CrmApiIntakeLimit 0
-CrmApiAddressLimit 0
+my $httpd = httpd(database => $database, unlimited => 1, intake => 1,
+    conf => <<"END");
 CrmApiIntakeUrl https://crm.example
 CrmApiTwilio $account $folder/token
 CrmApiTwilio $bound $folder/token elsewhere

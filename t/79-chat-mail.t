@@ -19,13 +19,7 @@ plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
 
 my $INTAKE = "/crmapi/intake/v1";
 my $database = database();
-my $httpd = httpd(database => $database, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-CrmApiIntake On
-CrmApiIntakeLimit 0
-CrmApiAddressLimit 0
-END
+my $httpd = httpd(database => $database, unlimited => 1, intake => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my $sales = "sales\@crm.example";

@@ -14,8 +14,7 @@ plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
     unless CrmTest::Smtpd::python();
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my $sales = "sales\@crm.example";

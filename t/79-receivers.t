@@ -102,8 +102,7 @@ sub inbox {
 # ---- ours --------------------------------------------------------------------------
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my $sales = "sales\@crm.example";

@@ -10,8 +10,8 @@ use CrmTest;
 use CrmTest::Samples;
 
 my $database = database();
-my $httpd = httpd(database => $database, conf => "CrmApiReadLimit 0\n"
-    . "CrmApiWriteLimit 0\nCrmApiMaxBody 4096\n");
+my $httpd = httpd(database => $database, unlimited => 1,
+    conf => "CrmApiMaxBody 4096\n");
 my $w = workspace($httpd, plan => "pro");
 my $c = $w->client;
 my $samples = CrmTest::Samples->new($w);

@@ -10,8 +10,7 @@ use CrmTest;
 use CrmTest::Samples;
 
 my $database = database();
-my $httpd = httpd(database => $database,
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my $samples = CrmTest::Samples->new($w);

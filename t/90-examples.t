@@ -11,7 +11,7 @@ use CrmTest::OpenAPI;
 use CrmTest::Pages;
 
 my $httpd = httpd(database => database(),
-    conf => "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n");
+    unlimited => 1);
 my $openapi = CrmTest::OpenAPI->new(
     $httpd->client->get("/api/v1/openapi.json")->json);
 my $document = $openapi->{document};

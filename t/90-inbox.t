@@ -20,13 +20,7 @@ cmp_ok(scalar(grep { /\S/ } split /\n/, $script), "<=", 60,
     "60 lines, as it says");
 
 my $database = database();
-my $httpd = httpd(database => $database, conf => <<"END");
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-CrmApiIntake On
-CrmApiIntakeLimit 0
-CrmApiAddressLimit 0
-END
+my $httpd = httpd(database => $database, unlimited => 1, intake => 1);
 my $w = workspace($httpd);
 $w->ctl("workspace", "set", $w->id, "--events", "on");
 my $site = httpd(crmapi => 0, modules => [qw(proxy proxy_http headers)],

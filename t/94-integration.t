@@ -13,8 +13,7 @@ use IPC::Open2 qw(open2);
 use JSON::PP ();
 use Time::HiRes qw(sleep);
 
-my $httpd = httpd(database => database(), conf =>
-    "CrmApiReadLimit 0\nCrmApiWriteLimit 0\nCrmApiIntake On\n");
+my $httpd = httpd(database => database(), unlimited => 1, intake => 1);
 my $text = read_file("$CrmTest::TOP/docs/integration.md");
 my ($program) = $text =~ /^```python\n(.*?)^```$/ms or die "no program\n";
 my @blocks = $text =~ /^```sh\n(.*?)^```$/msg;

@@ -38,6 +38,8 @@ sub free_port {
 #                @CONNINFO@, @MODULEDIR@ are replaced
 #   database  => name of the database for DBDParams (undef: no DBD lines)
 #   conninfo  => instead of the database's own, e.g. over TCP
+#   unlimited => 1: a key may send any number of requests
+#   intake    => 1: "CrmApiIntake On", for any number of requests
 #   dbd       => more mod_dbd lines (default: DBDMin 1, DBDKeep 4, DBDMax 10)
 #   mpm       => event, worker, prefork (default $CRM_MPM or event)
 #   modules   => module names added to the usual ones; "-name" takes one away
@@ -148,6 +150,9 @@ END
     $text .= "CrmApi On\n" if ($self->{crmapi} // 1) && ($self->{on} // 1);
     $text .= "CrmApiNamedStatements Shared\n" if ($self->{crmapi} // 1)
         && (CrmTest::Pooler->mode // "") eq "transaction";
+    $text .= "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n" if $self->{unlimited};
+    $text .= "CrmApiIntake On\nCrmApiIntakeLimit 0\nCrmApiAddressLimit 0\n"
+        if $self->{intake};
     $text .= $self->{conf} // "";
     my %value = (PORT => $self->{port}, DIR => $dir, MODULEDIR => $modules,
         CONNINFO => defined $self->{database} ? $self->conninfo : "");
