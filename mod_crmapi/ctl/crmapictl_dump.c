@@ -199,12 +199,16 @@ static crm_error_t *write_part(dump_t *dump, int is_filled, const char *sql,
     return write_text(dump, CTL_DUMP_PART);
 }
 
-/* Check that there is a workspace ID, and that --since is a mark. */
+/* Check that there is a workspace ID, and that --since is a mark. In a transaction
+ * the changes are those since then. */
 static crm_error_t *check_since(ctl_t *ctl, const char *id)
 {
     const char *values[2] = {ctl->options[CTL_SINCE], id};
     PGresult *result;
 
+    if (ctl->distributed) {
+        return ctl_fault(ctl, "a distributed database has no dumps of changes");
+    }
     CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.dump_since($1::text), EXISTS"
                       " (SELECT FROM crmapi.workspace w WHERE w.id = $2::uuid)",
                       2, values));
@@ -272,10 +276,6 @@ static crm_error_t *write_head(dump_t *dump, const char *id)
     crm_schema_t schema;
 
     CRM_ERR(crm_schema_read(&schema, dump->ctl->conn, pool));
-    if (since && dump->ctl->distributed) {
-        return ctl_fault(dump->ctl, "a distributed database has no dumps of"
-                         " changes");
-    }
     return write_text(dump, apr_psprintf(pool, "{\"dump\":\"" CTL_DUMP_NAME
                       "\",\"format\":%d,\"schema\":%d,\"workspace\":\"%s\""
                       "%s%s%s}\n", CTL_DUMP_FORMAT, schema.number, id,
@@ -437,6 +437,9 @@ crm_error_t *ctl_workspace_dump(ctl_t *ctl)
     CRM_ERR(ctl_workspace_id(&id, ctl, ctl->args[0]));
     if (path) {
         CRM_ERR(check_path(ctl, path));
+    }
+    if (ctl->options[CTL_SINCE]) {
+        CRM_ERR(check_since(ctl, id));  /* before a line, and before --api off */
     }
     ctl->reads = !ctl->options[CTL_API];
     dump.digest = crm_digest_create(ctl->pool);
