@@ -268,7 +268,7 @@ subtest "the same ids and keys in another workspace" => sub {
             . " slot, n) SELECT workspace_id, kind, parent, -1, -n FROM"
             . " crmapi.counter WHERE slot = -2 AND n <> 0");
         worker(database => $own, no_start => 1, expect_log =>
-            [qr/CRM3005: 1 jobs of daemons/])->once;
+            [qr/CRM3005: 1 job of daemons/])->once;
         for my $one (@SAME) {
             my ($table, $columns, undef, $condition) = @$one;
             my @left = map { scalar sql($own, "SELECT count(*) "

@@ -365,7 +365,7 @@ subtest "a daemon that is killed: its work goes to another" => sub {
     is((jobs("id = $id"))[0]{leased_by}, "ghost", "it was somebody's");
     postgres()->wait_reaping;
     my $worker = worker(database => $database, conf => { lease => "3s" },
-        expect_log => [qr/CRM3005: 1 jobs of daemons without a heartbeat/ => 1]);
+        expect_log => [qr/CRM3005: 1 job of daemons without a heartbeat/ => 1]);
     ok(wait_for(sub { state_of($id) eq "done" }, 20), "it is done");
     like((jobs("id = $id"))[0]{last_error}, qr/ghost fell silent/,
         "and one can see why that took longer");

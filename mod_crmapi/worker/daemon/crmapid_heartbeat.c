@@ -2,12 +2,12 @@
 /* crmapid_heartbeat.c: the daemon's heartbeat, which extends its leases */
 #include "crmapid_heartbeat.h"
 
-#include <string.h>
 #include <unistd.h>
 
 #include "apr_strings.h"
 
 #include "crm_sql.h"
+#include "crm_text.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
 #include "crmapid_notice.h"
@@ -48,6 +48,7 @@ crm_error_t *crmd_heartbeat(crmd_actor_t *actor)
                        values};
     crm_error_t *error;
     PGresult *result;
+    apr_int64_t released;
     int busy, stopping;
     unsigned session;
 
@@ -75,11 +76,12 @@ crm_error_t *crmd_heartbeat(crmd_actor_t *actor)
         return crmd_mark_check(config, actor->conn, actor->pool);
     }
     CRM_ERR(error);
-    if (strcmp(PQgetvalue(result, 0, 1), "0")) {
-        crm_metrics_add(&crmd_stats.released,
-                        (apr_uint64_t)apr_atoi64(PQgetvalue(result, 0, 1)));
-        crmd_logf(CRM_LOG_WARNING, "CRM3005: %s jobs of daemons without a"
-                  " heartbeat were released", PQgetvalue(result, 0, 1));
+    released = apr_atoi64(PQgetvalue(result, 0, 1));
+    if (released) {
+        crm_metrics_add(&crmd_stats.released, (apr_uint64_t)released);
+        crmd_logf(CRM_LOG_WARNING, "CRM3005: %" APR_INT64_T_FMT " job%s of"
+                  " daemons without a heartbeat %s released", released,
+                  CRM_TEXT_S(released), released == 1 ? "was" : "were");
     }
     CRM_ERR(crmd_mark_learn(PQgetvalue(result, 0, 2), PQgetvalue(result, 0, 3),
                             actor->pool));
