@@ -80,6 +80,9 @@ subtest "a wrong configuration names file, line and rule" => sub {
         ["threads = 0", qr/threads must be a number from 1 to 64/],
         ["threads = 4x", qr/threads must be a number/],
         ["threads =", qr/threads must be a number/],
+        # links would lead nowhere, and each message would fail
+        (map { ["$_ =", qr/$_ must not be empty/] } qw(name run_dir review_path
+            unsubscribe_path twilio_url)),
         ["lease = 15", qr/lease must be a duration such as/],
         ["lease = 1ms", qr/lease must be a duration/],
         ["lease = -1s", qr/lease must be a duration/],

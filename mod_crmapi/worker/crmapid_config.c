@@ -87,8 +87,12 @@ static const char *read_line(crmd_config_t *config, unsigned char *seen,
         return apr_psprintf(pool, "%s was set before", line);
     }
     seen[setting - crmd_settings] = 1;
+    value = trim(value);
     rule = setting->type->parse(member(config, setting->offset), setting,
-                                trim(value), pool);
+                                value, pool);
+    if (!rule && !*value && *setting->initial) {
+        rule = "must not be empty: its default is that of no line";
+    }
     return rule ? apr_psprintf(pool, "%s %s", line, rule) : NULL;
 }
 
