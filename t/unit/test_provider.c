@@ -180,6 +180,8 @@ static const struct {
     {"HTTP/1.1 503 x\r\nRetry-After: 99999999999999999999\r\n"
      "Content-Length: 0\r\n\r\n", FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW, "503",
      -1},
+    {"HTTP/1.1 503 x\r\nRetry-After: 86401\r\nContent-Length: 0\r\n\r\n",
+     FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW, "503", 86400},
     {"HTTP/1.1 503 x\r\nRetry-After: -5\r\nContent-Length: 0\r\n\r\n", FINISH,
      CRMD_NOT_NOW, CRMD_NOT_NOW, "503", 0},
     {"HTTP/1.1 503 x\r\nRetry-After: Thu, 01 Jan 1970 00:00:10 GMT\r\n"
@@ -349,6 +351,10 @@ START_TEST(what_the_provider_gets)
         {"re: Hello", "re: Hello"}, {"RE:Hello", "RE:Hello"},
         {"Report", "Re: Report"}, {"", "Re: "},
     };
+    static const char *const copies[] = {"eve@example.org", "bob@example.org",
+                                         NULL};
+    static const crmd_file_t files[] = {{"a.pdf", "application/pdf", "ab", 3},
+                                        {"b", "text/plain", "", 0}};
     crmd_message_t message = sms;
     json_object *object;
 
@@ -360,6 +366,7 @@ START_TEST(what_the_provider_gets)
                                  "\r\nAuthorization: Bearer geheim\r\n"));
     ck_assert_ptr_nonnull(strstr(script.request,
                                  "\r\nContent-Type: application/json\r\n"));
+    ck_assert_ptr_nonnull(strstr(script.request, "\r\nUser-Agent: crmapid/"));
     object = sent_object();
     has(object, "id", sms.id);
     has(object, "channel", "sms");
@@ -381,6 +388,10 @@ START_TEST(what_the_provider_gets)
     has(object, "script", sms.text);
     json_object_put(object);
     message.channel = MAIL_CHANNEL;
+    message.copies = copies;
+    message.files = files;
+    message.file_count = 2;
+    message.html = "<p>x</p>";
     message.subject = "Hello";
     message.message_id = "<a@crm.example>";
     message.references = "<b@crm.example> <c@crm.example>";
@@ -399,6 +410,13 @@ START_TEST(what_the_provider_gets)
     has(object, "return_token", message.token);
     has(object, "text", sms.text);
     has(object, "unsubscribe", "https://x.org/u");
+    has(object, "html", message.html);
+    has(object, "cc", "[ \"eve@example.org\", \"bob@example.org\" ]");
+    has(object, "attachments", "[ { \"filename\": \"a.pdf\","
+        " \"content_type\": \"application\\/pdf\", \"data\": \"YWIA\" },"
+        " { \"filename\": \"b\", \"content_type\": \"text\\/plain\","
+        " \"data\": \"\" } ]");
+    ck_assert(!json_object_object_get_ex(object, "objective", NULL));
     json_object_put(object);
     for (size_t i = 0; i < CRM_NELTS(subjects); i++) {
         message.subject = subjects[i][0];
@@ -461,6 +479,23 @@ START_TEST(twilio_is_told_where_to_report)
         ck_assert_ptr_nonnull(strstr(script.request, apr_pstrcat(
             crm_check_pool(), "&StatusCallback=", urls[i][1], message, NULL)));
     }
+}
+END_TEST
+
+/* An agent without a number may send when the site has one. */
+START_TEST(without_a_sender_it_is_not_now)
+{
+    crmd_config_t *config = config_of();
+    crmd_receipt_t receipt;
+    int port, fd = server_open(&port, 0);
+
+    set_url(config, port);
+    config->sms_from = "";
+    crmd_relay_send(&receipt, &crmd_relay_twilio, &sms, config,
+                    crm_check_pool());
+    ck_assert_int_eq(receipt.verdict, CRMD_NOT_NOW);
+    ck_assert_str_eq(receipt.reason, "no sender: sms_from is not set");
+    close(fd);
 }
 END_TEST
 
@@ -662,6 +697,7 @@ int main(void)
     tcase_add_test(rest, what_the_provider_gets);
     tcase_add_test(rest, what_twilio_gets);
     tcase_add_test(rest, twilio_is_told_where_to_report);
+    tcase_add_test(rest, without_a_sender_it_is_not_now);
     tcase_add_test(rest, what_the_configuration_lacks_is_told);
     tcase_add_test(rest, so_many_at_once_and_no_more);
     tcase_add_test(rest, the_client_asks_before_it_connects);

@@ -158,11 +158,15 @@ START_TEST(handed_over_again_it_stays_one)
                                  "/cur/" ID ".crmapi:2,S", NULL);
     const char *from = apr_pstrcat(crm_check_pool(), config->maildir,
                                    "/new/" ID ".crmapi", NULL);
+    struct stat first, again;
 
     ck_assert(crmd_relay_maildir.repeatable(config));
     ck_assert_int_eq(hand_over(config, &message).verdict, CRMD_SENT);
+    ck_assert_int_eq(stat(from, &first), 0);
     ck_assert_int_eq(hand_over(config, &message).verdict, CRMD_SENT);
     ck_assert_int_eq(count(config, "new"), 1);
+    ck_assert_int_eq(stat(from, &again), 0);
+    ck_assert_msg(first.st_ino == again.st_ino, "it is another file");
     /* A reader has seen it. */
     ck_assert_int_eq(rename(from, to), 0);
     ck_assert_int_eq(hand_over(config, &message).verdict, CRMD_SENT);

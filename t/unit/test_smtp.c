@@ -266,6 +266,12 @@ static const struct {
      CRMD_REFUSED, "550 5.1.1 " ENVELOPE},
     {"RCPT 550, a number behind it", {.rcpt = "550 5.1.49301234 no\r\n"},
      CRMD_REFUSED, "550 " ENVELOPE},
+    {"RCPT 550, a number", {.rcpt = "550 49301234 no\r\n"}, CRMD_REFUSED,
+     "550 " ENVELOPE},
+    {"RCPT 550, a status of no class", {.rcpt = "550 3.1.1 no\r\n"},
+     CRMD_REFUSED, "550 " ENVELOPE},
+    {"RCPT 500", {.rcpt = "500 5.5.2 what?\r\n"}, CRMD_REFUSED,
+     "500 5.5.2 " ENVELOPE},
     {"RCPT 550, nothing behind it", {.rcpt = "550\r\n"}, CRMD_REFUSED,
      "550 " ENVELOPE},
     {"RCPT 550, then silence", {.rcpt = "550 " ADA "no\r\n", .quit = HANG},
@@ -324,6 +330,8 @@ static const struct {
     {"552 5.2.2 full\r\n", NULL},
     {"550 blocked, user unknown\r\n", NULL},
     {"450 4.1.1 user unknown\r\n", NULL},
+    {"450 5.1.1 user unknown\r\n", NULL},
+    {"535 5.1.1 user unknown\r\n", NULL},
 };
 
 START_TEST(a_refusal_may_speak_of_the_address)
@@ -367,6 +375,8 @@ static const struct {
     {"smtp://h", "250 2.0.0 w9ABC123 Message accepted for delivery\r\n", NULL},
     {"smtp://h", "250 2.0.0 <ada@example.org> accepted\r\n", NULL},
     {"smtp://h", "250 Ok\r\n", NULL}, {"smtp://h", "250\r\n", NULL},
+    {"smtp://h", "250 Ok TakenForDelivery\r\n", NULL},
+    {"smtp://h", "250 Ok " SES " queued\r\n", NULL},
     {"smtp://h", "250 kept\r\n", NULL}, {"smtp://h", "250 Ok 4FwX2h5\r\n", NULL},
     {"smtp://h", "250 OK <a@>\r\n", NULL}, {"smtp://h", "250 OK <>\r\n", NULL},
     {"smtp://h", "", NULL},
@@ -458,6 +468,41 @@ START_TEST(the_envelope_and_the_mail_arrive)
         ck_assert(*c != '\n' || c[-1] == '\r');
         ck_assert(*c > 0 && (*c != '\r' || c[1] == '\n'));
     }
+}
+END_TEST
+
+/* 98 bytes: with < and > as many as ENVID may have (RFC 3461, 4.4). */
+#define LONG_ID "0123456789012345678901234567890123456789012345678901234567" \
+    "890123456789012345678901234567@x.example"
+
+/* Who offers DSN is asked for a report, and nobody else. */
+static const struct {
+    script_t script;
+    const char *id;
+    int asked;
+} offers[] = {
+    {{.ehlo = "250-me\r\n250-8BITMIME\r\n250 DSN\r\n"}, NULL, 1},
+    {{.ehlo = "250-me\r\n250-dsn\r\n250 SIZE\r\n"}, NULL, 1},
+    {{.ehlo = NULL}, NULL, 0},
+    {{.ehlo = "250-me\r\n250 DSNX\r\n"}, NULL, 0},
+    {{.greeting = "220 DSN me\r\n"}, NULL, 0},
+    {{.ehlo = "250-me\r\n250 DSN\r\n"}, "<" LONG_ID ">", 1},
+    {{.ehlo = "250-me\r\n250 DSN\r\n"}, "<x" LONG_ID ">", 0},
+};
+
+START_TEST(a_report_is_asked_for_where_it_is_offered)
+{
+    crmd_config_t *config = config_of(0);
+    crmd_message_t named = message;
+    int asked;
+
+    named.message_id = offers[_i].id;
+    config->smtp_dsn = 1;
+    script = offers[_i].script;
+    ck_assert_int_eq(hand_over(&named, config).verdict, CRMD_SENT);
+    asked = strstr(script.commands, " RET=HDRS") && strstr(script.commands,
+                                                           " NOTIFY=");
+    ck_assert_msg(asked == offers[_i].asked, "%s", script.commands);
 }
 END_TEST
 
@@ -598,6 +643,8 @@ int main(void)
                         COUNT(ids));
     tcase_add_test(verdicts, the_id_of_the_reply_is_the_receipts);
     tcase_add_test(rest, the_envelope_and_the_mail_arrive);
+    tcase_add_loop_test(rest, a_report_is_asked_for_where_it_is_offered, 0,
+                        COUNT(offers));
     tcase_add_loop_test(rest, what_ends_before_the_mail_does_is_not_now, 0, 2);
     tcase_add_test(rest, a_refused_connection_is_not_now);
     tcase_add_test(rest, without_tls_nothing_is_sent_where_it_must_be);

@@ -3,8 +3,10 @@
 #include "crm_check.h"
 #include "crm_server.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -28,6 +30,35 @@ typedef struct script_t {
 static script_t script;
 static SSL_CTX *context;
 static char ca_file[] = "/tmp/crm-tls-XXXXXX";
+static int offers_h2;           /* a client has offered HTTP/2 */
+static int looks;               /* for an issuer's certificate in a folder */
+
+/* As lstat() of the C library, by which OpenSSL looks for files such as 01234567.0 in
+ * the system's folder. */
+int look_for(const char *path, struct stat *info) __asm__("lstat");
+int look_for(const char *path, struct stat *info)
+{
+    size_t len = strlen(path);
+
+    looks += len > 10 && path[len - 11] == '/'
+             && !strcmp(path + len - 2, ".0");
+    return fstatat(AT_FDCWD, path, info, AT_SYMLINK_NOFOLLOW);
+}
+
+/* An alpn_select_cb of OpenSSL: note what the client offers. */
+static int choose_protocol(SSL *ssl, const unsigned char **out,
+                           unsigned char *out_len, const unsigned char *in,
+                           unsigned in_len, void *baton)
+{
+    (void)ssl;
+    (void)out;
+    (void)out_len;
+    (void)baton;
+    for (unsigned i = 0; i + 2 < in_len; i += 1u + in[i]) {
+        offers_h2 |= in[i] == 2 && !memcmp(in + i + 1, "h2", 2);
+    }
+    return SSL_TLSEXT_ERR_NOACK;
+}
 
 static EVP_PKEY *make_key(void)
 {
@@ -40,7 +71,11 @@ static EVP_PKEY *make_key(void)
     return key;
 }
 
-/* Return a certificate for NAME ("IP:..." or "DNS:...") that KEY signs. */
+/* The subject of a certificate. libcurl quotes it. */
+static const unsigned char subject[] = "test\nme";
+
+/* Return a certificate for NAME ("IP:..." or "DNS:..."; NULL: for its subject) that
+ * KEY signs. */
 static X509 *make_certificate(EVP_PKEY *key, const char *name)
 {
     X509 *x509 = X509_new();
@@ -52,11 +87,13 @@ static X509 *make_certificate(EVP_PKEY *key, const char *name)
     X509_set_version(x509, 2);
     X509_set_pubkey(x509, key);
     X509_NAME_add_entry_by_txt(X509_get_subject_name(x509), "CN", MBSTRING_ASC,
-                               (const unsigned char *)"test", -1, -1, 0);
+                               subject, -1, -1, 0);
     X509_set_issuer_name(x509, X509_get_subject_name(x509));
-    extension = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, name);
-    X509_add_ext(x509, extension, -1);
-    X509_EXTENSION_free(extension);
+    if (name) {
+        extension = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, name);
+        X509_add_ext(x509, extension, -1);
+        X509_EXTENSION_free(extension);
+    }
     ck_assert_int_gt(X509_sign(x509, key, NULL), 0);
     return x509;
 }
@@ -74,6 +111,7 @@ static void make_context(const char *name)
     context = SSL_CTX_new(TLS_server_method());
     ck_assert_int_eq(SSL_CTX_use_certificate(context, x509), 1);
     ck_assert_int_eq(SSL_CTX_use_PrivateKey(context, key), 1);
+    SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
     X509_free(x509);
     EVP_PKEY_free(key);
 }
@@ -88,6 +126,12 @@ static void for_another_host(void)
 {
     signal(SIGPIPE, SIG_IGN);
     make_context("DNS:other.example");
+}
+
+static void for_its_subject(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    make_context(NULL);
 }
 
 static void remove_context(void)
@@ -236,6 +280,7 @@ START_TEST(who_is_trusted_is_spoken_to)
     ck_assert_msg(receipt.verdict == CRMD_SENT, "smtps: %s", receipt.reason);
     receipt = hand_over(&crmd_relay_http, "https", ca_file, &https);
     ck_assert_msg(receipt.verdict == CRMD_SENT, "https: %s", receipt.reason);
+    ck_assert_msg(!offers_h2, "with it a refused request may be sent twice");
 }
 END_TEST
 
@@ -261,6 +306,7 @@ static void is_not_spoken_to(const char *ca)
         ck_assert_msg(strstr(receipt.reason, "certificate")
                       || strstr(receipt.reason, "SSL")
                       || strstr(receipt.reason, "TLS failed: "), "%s", receipt.reason);
+        ck_assert_msg(!strchr(receipt.reason, '\n'), "%s", receipt.reason);
         ck_assert_msg(script.requests <= (i == 1), "%d", script.requests);
     }
 }
@@ -275,6 +321,27 @@ END_TEST
 START_TEST(another_host_is_not)
 {
     is_not_spoken_to(ca_file);
+}
+END_TEST
+
+/* Whom the system trusts is not trusted where a file says whom to trust. */
+START_TEST(the_file_alone_says_who_is_trusted)
+{
+    char others[] = "/tmp/crm-tls-XXXXXX";
+    EVP_PKEY *key = make_key();
+    X509 *x509 = make_certificate(key, NULL);
+    FILE *out = fdopen(mkstemp(others), "w");
+
+    X509_NAME_add_entry_by_txt(X509_get_subject_name(x509), "O", MBSTRING_ASC,
+                               (const unsigned char *)"other", -1, -1, 0);
+    PEM_write_X509(out, x509);
+    fclose(out);
+    looks = 0;
+    is_not_spoken_to(others);
+    ck_assert_int_eq(looks, 0);
+    unlink(others);
+    X509_free(x509);
+    EVP_PKEY_free(key);
 }
 END_TEST
 
@@ -308,14 +375,19 @@ int main(void)
 {
     Suite *suite = suite_create("tls");
     TCase *here = tcase_create("here"), *other = tcase_create("other");
+    TCase *unnamed = tcase_create("unnamed");
 
     tcase_add_checked_fixture(here, for_this_host, remove_context);
     tcase_add_test(here, who_is_trusted_is_spoken_to);
     tcase_add_test(here, who_is_not_trusted_is_not);
+    tcase_add_test(here, the_file_alone_says_who_is_trusted);
     tcase_add_test(here, what_is_lost_is_known);
     tcase_add_checked_fixture(other, for_another_host, remove_context);
     tcase_add_test(other, another_host_is_not);
     suite_add_tcase(suite, here);
+    tcase_add_checked_fixture(unnamed, for_its_subject, remove_context);
+    tcase_add_test(unnamed, another_host_is_not);
     suite_add_tcase(suite, other);
+    suite_add_tcase(suite, unnamed);
     return crm_check_main(suite);
 }

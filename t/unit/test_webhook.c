@@ -103,6 +103,9 @@ START_TEST(test_answers)
     TEXT_IS("gr\xfc\xdf.", "gr??.");
     TEXT_IS("\xf4\x90\x80\x80z", "????z");
     TEXT_IS("\xff", "?");
+    /* what no character begins with is not the beginning of one */
+    TEXT_IS("a\x80", "a?");
+    TEXT_IS("a\xc1", "a?");
 }
 END_TEST
 

@@ -297,7 +297,7 @@ crm_error_t *crmd_journal_add(const char *line, apr_size_t len, int sync,
 
 int crmd_journal_is(const char *run_dir, const char *instance)
 {
-    return *journal.run_dir && !strcmp(journal.run_dir, run_dir)
+    return !strcmp(journal.run_dir, run_dir)
         && !strcmp(journal.instance, instance);
 }
 

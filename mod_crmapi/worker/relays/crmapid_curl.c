@@ -34,12 +34,6 @@ static void init_library(void)
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-/* Return TIMEOUT in milliseconds, at least 1: for libcurl 0 is no timeout. */
-static long milliseconds(apr_interval_time_t timeout)
-{
-    return timeout < 1000 ? 1 : (long)(timeout / 1000);
-}
-
 static void set_protocols(CURL *curl, const char *protocols)
 {
 #if LIBCURL_VERSION_NUM >= 0x075500
@@ -69,7 +63,8 @@ CURL *crmd_curl_create(const char *url, const char *protocols,
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, milliseconds(timeout));
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
+                     (long)apr_time_as_msec(timeout));
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error_text);
     if (ca_file && *ca_file) {
         curl_easy_setopt(curl, CURLOPT_CAINFO, ca_file);
@@ -248,8 +243,7 @@ static void fill_answer(crmd_http_answer_t *answer, receiving_t *receiving,
         answer->retry_after = apr_time_from_sec(
             retry_after < RETRY_AFTER_MAX ? retry_after : RETRY_AFTER_MAX);
     }
-    answer->sent = answer->status
-        || was_sent(curl, receiving->request->url);
+    answer->sent = was_sent(curl, receiving->request->url);
     if (receiving->headers > HEADERS_MAX) {
         answer->error = "the answer's headers are too long";
     }

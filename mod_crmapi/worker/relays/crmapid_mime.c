@@ -11,7 +11,6 @@
 
 #include "crm_html.h"
 #include "crm_mail.h"
-#include "crm_text.h"
 
 #include "crmapid_mail_header.h"
 #include "crmapid_mail_html.h"
@@ -26,12 +25,10 @@
 
 /* ---- bodies -------------------------------------------------------------- */
 
-/* Return TEXT, in POOL, with END as the end of each line, and with '?' for
- * bytes that are not ASCII if it is not valid UTF-8. */
+/* Return TEXT, in POOL, with END as the end of each line. */
 static crm_buf_t *lines(const char *text, const char *end, apr_pool_t *pool)
 {
     crm_buf_t *buf = apr_palloc(pool, sizeof(*buf));
-    int valid = crm_text_valid_utf8(text, strlen(text));
 
     crm_buf_init(buf, strlen(text) + 64, pool);
     for (; *text; text++) {
@@ -42,7 +39,7 @@ static crm_buf_t *lines(const char *text, const char *end, apr_pool_t *pool)
             crm_buf_puts(buf, end);
         }
         else {
-            crm_buf_putc(buf, (*text & 0x80) && !valid ? '?' : *text);
+            crm_buf_putc(buf, *text);
         }
     }
     return buf;
@@ -162,7 +159,6 @@ static GMimeObject *make_file(const crmd_file_t *file)
         stream, GMIME_CONTENT_ENCODING_DEFAULT);
 
     g_mime_object_set_content_type(GMIME_OBJECT(part), type);
-    g_mime_object_set_disposition(GMIME_OBJECT(part), "attachment");
     g_mime_part_set_filename(part, file->name);
     g_mime_part_set_content(part, content);
     g_mime_part_set_content_encoding(part, GMIME_CONTENT_ENCODING_BASE64);
@@ -424,10 +420,6 @@ static crm_error_t *read_names(crmd_mail_t *mail,
 
     if (crm_channel_is(message->channel, CRM_CHANNEL_EMAIL)) {
         usable = crmd_mail_address;
-    }
-    if (!crmd_mail_address(apr_pstrcat(pool, "x@", config->mail_domain, NULL))
-        || !is_plain(config->mail_domain, "")) {
-        return unusable("mail_domain is not a host name", pool);
     }
     if (!is_plain(message->id, "<>@\"(),:;\\[]")) {
         return unusable("the message has no usable id", pool);

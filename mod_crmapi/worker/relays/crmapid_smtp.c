@@ -153,7 +153,7 @@ static void read_words(talk_t *talk, const char *text, size_t len)
     else if (talk->stage == STAGE_ENVELOPE && *line == '2') {
         talk->accepted = 1;
     }
-    else if (*line == '5' && talk->accepted) {
+    else if (*line == '5') {
         talk->says |= crm_mail_status_says(line, talk->pool);
         talk->exists |= crm_mail_status_exists(line, talk->pool);
     }
@@ -460,11 +460,6 @@ static void send_message(crmd_receipt_t *receipt,
     crm_error_t *error;
     crmd_mail_t mail;
 
-    if (!crmd_sender_of(message, config)) {
-        crmd_receipt_fill(receipt, CRMD_NOT_NOW, "no sender: mail_from is not"
-                          " set");
-        return;
-    }
     error = crmd_mail_make(&mail, message, config, 1, pool);
     if (error) {
         crmd_receipt_fill(receipt, CRMD_REFUSED, error->message);
@@ -488,7 +483,7 @@ static crm_error_t *check(const crmd_config_t *config,
                                 " starttls or an smtps:// URL, so that the"
                                 " password is encrypted", pool);
     }
-    if (!*config->mail_from || !crmd_mail_address(config->mail_from)) {
+    if (!crmd_mail_address(config->mail_from)) {
         return crm_error_create(CRM_E_BAD_REQUEST, "mail_from must be an"
                                 " address: the relay smtp needs it", pool);
     }
