@@ -4,8 +4,12 @@
 #include "crm_check.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -19,6 +23,17 @@
 
 #define MAX_MESSAGE 1000
 #define ROOM (1 << 20)
+
+/* How much later than now it is; atomic. */
+static apr_time_t ahead;
+
+apr_int64_t __real_crm_time_monotonic(void);
+apr_int64_t __wrap_crm_time_monotonic(void);
+apr_int64_t __wrap_crm_time_monotonic(void)
+{
+    return __real_crm_time_monotonic()
+           + __atomic_load_n(&ahead, __ATOMIC_SEQ_CST);
+}
 
 /* --- instead of the database (the linker's --wrap) --- */
 
@@ -125,6 +140,80 @@ static const char *codes_of(const char *said, apr_size_t len)
         said = end + 1;
     }
     return codes;
+}
+
+/* A client that goes on when the daemon ends. */
+typedef struct late_t {
+    const char *until;          /* the reply after which the daemon ends */
+    int stop;                   /* closing this ends it */
+    int lines;                  /* how many lines follow then, and the dot */
+    apr_interval_time_t each;   /* how long each of them takes */
+    int fd;
+    char said[4096];            /* the replies */
+} late_t;
+
+/* Read replies to LATE up to its UNTIL, or all if that is not to come any more. */
+static void hear(late_t *late)
+{
+    size_t got = strlen(late->said);
+    ssize_t n;
+
+    while (!strstr(late->said, late->until)
+           && (n = recv(late->fd, late->said + got,
+                        sizeof(late->said) - 1 - got, 0)) > 0) {
+        got += (size_t)n;
+    }
+}
+
+static void *be_late(void *baton)
+{
+    late_t *late = baton;
+    int unread;
+
+    hear(late);
+    close(late->stop);
+    for (int i = 0; i < late->lines; i++) {
+        __atomic_add_fetch(&ahead, late->each, __ATOMIC_SEQ_CST);
+        send(late->fd, "x\r\n", 3, MSG_NOSIGNAL);
+        do {
+            sched_yield();      /* the session waits for each */
+        } while (!ioctl(late->fd, SIOCOUTQ, &unread) && unread);
+    }
+    if (late->lines) {
+        send(late->fd, ".\r\n", 3, MSG_NOSIGNAL);
+    }
+    late->until = "no such reply";
+    hear(late);
+    return NULL;
+}
+
+/* Let a client say TEXT, and then be LATE. Return what it is answered. */
+static const char *late_session(const char *text, late_t *late)
+{
+    static crmd_config_t config = {.lmtp_timeout = APR_USEC_PER_SEC * 60,
+        .mail_max_message = MAX_MESSAGE, .database = ""};
+    apr_pool_t *pool;
+    crm_conn_t *conn = NULL;
+    int pair[2], stop[2];
+    pthread_t thread;
+
+    crmd_log_open("error", "text", "/dev/null", crm_check_pool());
+    handed = "";
+    reachable = 1000;
+    apr_pool_create(&pool, crm_check_pool());
+    ck_assert(!pipe(stop) && !socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    ck_assert(!fcntl(pair[0], F_SETFL, O_NONBLOCK));
+    ck_assert(send(pair[1], text, strlen(text), 0) == (ssize_t)strlen(text));
+    late->fd = pair[1];
+    late->stop = stop[1];
+    ck_assert(!pthread_create(&thread, NULL, be_late, late));
+    crmd_lmtp_serve(&conn, pair[0], stop[0], &config, pool, pool);
+    close(pair[0]);
+    pthread_join(thread, NULL);
+    close(pair[1]);
+    close(stop[0]);
+    apr_pool_destroy(pool);
+    return codes_of(late->said, strlen(late->said));
 }
 
 /* Let a client say the LEN bytes at TEXT, and then nothing: ENDS: it closes the
@@ -339,6 +428,27 @@ START_TEST(silence_and_the_end)
 }
 END_TEST
 
+/* When the daemon ends, a mail that has begun has ten seconds to come, and who is
+ * between two mails none. */
+START_TEST(a_mail_that_has_begun)
+{
+    late_t whole = {.until = "354", .lines = 50};
+    late_t slow = {.until = "354", .lines = 50, .each = APR_USEC_PER_SEC};
+    late_t idle = {.until = "250 2.0.0"};
+    apr_int64_t begun;
+
+    ck_assert_str_eq(late_session(DATA, &whole), TAKEN " 421/4.3.2");
+    ck_assert_str_eq(handed, "a@b>c@d:150 bytes|");
+    ck_assert_str_eq(late_session(DATA, &slow), TO_DATA " 421/4.3.2");
+    ck_assert_str_eq(handed, "");
+    begun = __real_crm_time_monotonic();
+    ck_assert_str_eq(late_session(MAIL "RSET\r\n", &idle),
+                     "220 250 250/2.1.0 250/2.0.0 421/4.3.2");
+    ck_assert_int_lt(__real_crm_time_monotonic() - begun,
+                     APR_USEC_PER_SEC * 8);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lmtp");
@@ -348,6 +458,7 @@ int main(void)
     tcase_add_test(tcase, many_recipients);
     tcase_add_test(tcase, the_database_is_away);
     tcase_add_test(tcase, silence_and_the_end);
+    tcase_add_test(tcase, a_mail_that_has_begun);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);
 }

@@ -168,8 +168,7 @@ static int will_hang(void)
                                 script.dot};
 
     for (size_t i = 0; i < CRM_NELTS(said); i++) {
-        if (said[i] && (!strcmp(said[i], HANG) || !strcmp(said[i], STALL)
-                        || !strcmp(said[i], FLOOD))) {
+        if (said[i] && (!strcmp(said[i], HANG) || !strcmp(said[i], STALL))) {
             return 1;
         }
     }
