@@ -392,6 +392,29 @@ subtest "12.3 an endpoint that is disabled or removed while jobs wait" => sub {
         . " 'cancelled')"), 0, "no job is left over");
 };
 
+subtest "12.3 only the job of a delivery that waits sends it" => sub {
+    my $w = workspace($httpd);
+    my $jobs = "workspace_id = '" . $w->id . "'";
+    endpoint($w, $receiver->url("one-job/200"));
+    contact($w);
+    my ($own) = map { $_->[0] } sql($database, "SELECT job_id
+        FROM crmapi.webhook_delivery WHERE $jobs");
+    # an older one whose lease has ended, before a redrive made another
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload) SELECT
+        workspace_id, kind, payload FROM crmapi.job WHERE id = $own;
+        UPDATE crmapi.job SET run_at = now() + interval '1 h' WHERE id = $own");
+    $worker->once;
+    is(scalar $receiver->requests("one-job"), 0, "an older job does not");
+    for ("the job does", "not again") {
+        sql($database, "UPDATE crmapi.job SET state = 'ready', run_at = now(),
+            finished_at = NULL WHERE id = $own");
+        $worker->once;
+        is(scalar $receiver->requests("one-job"), 1, $_);
+    }
+    is(sql($database, "SELECT count(*) FROM crmapi.job WHERE $jobs
+        AND state <> 'done'"), 0, "all are done");
+};
+
 subtest "12.3 what is being sent when its endpoint is disabled" => sub {
     my $w = workspace($httpd);
     my $in = "'" . $w->id . "'";
