@@ -132,8 +132,8 @@ int crm_contact_fits(crm_input_t *input, const crm_party_kind_t *kind,
 
 /* Return the contact that has IDENTITY at this point of PARTIES: the one with its
  * id, or else with its external_id, or else the oldest with its e-mail or domain,
- * or else the oldest with its phone (contract 10.1, 20.3). What has another external_id is another
- * one, whatever its addresses are. Return NULL if there is none. */
+ * or else the oldest with its phone (contract 10.1, 20.3). What has another external_id
+ * is another one, whatever its addresses are. Return NULL if there is none. */
 crm_contact_t *crm_parties_match(crm_parties_t *parties,
                                  const crm_identity_t *identity);
 

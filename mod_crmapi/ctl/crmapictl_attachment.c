@@ -34,7 +34,8 @@ static crm_error_t *check_message(ctl_t *ctl, const char *const values[2])
 crm_error_t *ctl_attachment_list(ctl_t *ctl)
 {
     static const ctl_column_t columns[] = {
-        {"number", 'n'}, {"id", 's'}, {"filename", 's'}, {"content_type", 's'}, {"size", 'n'},
+        {"number", 'n'}, {"id", 's'}, {"filename", 's'}, {"content_type", 's'},
+        {"size", 'n'},
         {"stored", 's'}, {NULL, 0}
     };
     char id[CRM_UUID_LEN + 1];

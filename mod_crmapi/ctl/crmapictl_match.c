@@ -69,8 +69,9 @@ ctl_row_t *ctl_match_row(const ctl_apply_t *apply, const ctl_kind_t *kind,
     return NULL;
 }
 
-/* Return whether OWN, an object of KIND that looks for its row by the field NAME, cannot
- * mean ROW: another object with an id of its own has it, or it has another slug. */
+/* Return whether OWN, an object of KIND that looks for its row by the field NAME,
+ * cannot mean ROW: another object with an id of its own has it, or it has another
+ * slug. */
 static int is_other(const ctl_kind_t *kind, const char *name,
                     const ctl_row_t *row, const ctl_item_t *own)
 {

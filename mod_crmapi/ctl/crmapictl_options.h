@@ -39,8 +39,8 @@ crm_error_t *ctl_switch(const char **value_p, ctl_t *ctl, ctl_option_t option);
 crm_error_t *ctl_period(ctl_t *ctl);
 
 /* Set *VALUE_P to the value of OPTION, a time, as a value of SQL with
- * milliseconds, and *TIME_P (may be NULL) to the time. MORE, such as ", or never", is said in the error behind what a time
- * is. Errors: ctl_misuse(). */
+ * milliseconds, and *TIME_P (may be NULL) to the time. MORE, such as ", or never", is
+ * said in the error behind what a time is. Errors: ctl_misuse(). */
 crm_error_t *ctl_time(const char **value_p, apr_time_t *time_p, ctl_t *ctl,
                       ctl_option_t option, const char *more);
 

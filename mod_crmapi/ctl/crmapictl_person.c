@@ -228,7 +228,8 @@ crm_error_t *ctl_erasure_list(ctl_t *ctl)
         "SELECT json_build_object('workspace_id', workspace_id, 'id', id,"
         " 'contact_ids', contact_ids, 'hashes', ARRAY(SELECT encode(h, 'hex')"
         " FROM unnest(hashes) h), 'key', encode(key, 'hex'), 'sent_ids',"
-        " sent_ids, 'erased_at', erased_at) FROM crmapi.erasure ORDER BY erased_at, id", 0, NULL
+        " sent_ids, 'erased_at', erased_at) FROM crmapi.erasure"
+        " ORDER BY erased_at, id", 0, NULL
     };
 
     return crm_db_each(ctl->conn, &stmt, print_row, ctl, ctl->pool);
@@ -266,7 +267,8 @@ static crm_error_t *add_line(ctl_t *ctl, const ctl_lines_t *lines)
                       " decode(j.key, 'hex'), j.sent_ids, j.erased_at FROM"
                       " jsonb_to_record($1::jsonb) j (workspace_id uuid, id uuid,"
                       " contact_ids uuid[], hashes text[], key text, sent_ids"
-                      " uuid[], erased_at timestamptz) ON CONFLICT ON CONSTRAINT erasure_pkey DO"
+                      " uuid[], erased_at timestamptz)"
+                      " ON CONFLICT ON CONSTRAINT erasure_pkey DO"
                       " NOTHING", 1, &text);
     return error && error->sqlstate && *error->sqlstate == '2'
            ? bad_line(ctl, lines) : error;

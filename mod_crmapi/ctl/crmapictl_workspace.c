@@ -41,8 +41,9 @@ static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
     " ON h.workspace_id = workspace.id CROSS JOIN crmapi.instance i"
 
 /* The same, and values of the workspace $1 from other tables. */
-#define ALL_FIELDS FIELDS ", time_zone, currency, to_json(sender_domains), read_limit, write_limit," \
-    " retention_conversations, retention_submissions, retention_events," \
+#define ALL_FIELDS FIELDS ", time_zone, currency, to_json(sender_domains)," \
+    " read_limit, write_limit, retention_conversations," \
+    " retention_submissions, retention_events," \
     " CASE WHEN EXISTS (" \
     "SELECT FROM crmapi.event_feed f WHERE f.workspace_id = $1::uuid" \
     " AND f.log) THEN 'on' ELSE 'off' END" HELD_FIELDS

@@ -33,7 +33,8 @@ int crm_mail_status_final(const char *status, const char *text,
                           apr_pool_t *scratch_pool);
 
 /* Return what STATUS (may be NULL) means, and TEXT beside it (may be NULL): it is
- * read for 5.0.0, for 5.1.0 and without a status, and it may say that the address exists. */
+ * read for 5.0.0, for 5.1.0 and without a status, and it may say that the address
+ * exists. */
 crm_mail_failure_t crm_mail_status_failure(const char *status,
                                            const char *text,
                                            apr_pool_t *scratch_pool);

@@ -5,8 +5,8 @@
 
 #include "mail_walk.h"
 
-/* Add OBJECT to the mail of WALK. TEXT: its parts may be the mail's text; otherwise they
- * are attachments or left out. */
+/* Add OBJECT to the mail of WALK. TEXT: its parts may be the mail's text; otherwise
+ * they are attachments or left out. */
 void crm_mail_walk(crm_mail_walk_t *walk, GMimeObject *object, int text);
 
 /* Set MAIL's text and attachments from MIME, in POOL. */

@@ -6,8 +6,8 @@
 #include "apr_pools.h"
 
 /* Return what people read in the first event of TEXT, a calendar (UTF-8): its title, an
- * answer, when and where it is, comments; "" if it has nothing of that, TEXT if it is no
- * calendar. In POOL. */
+ * answer, when and where it is, comments; "" if it has nothing of that, TEXT if it is
+ * no calendar. In POOL. */
 const char *crm_mail_calendar(const char *text, apr_pool_t *pool);
 
 #endif /* CRM_MAIL_CALENDAR_H */

@@ -125,7 +125,8 @@ static crm_error_t *keep_html(crm_conn_t *conn, const crm_mail_kept_t *kept,
                             html_of(kept, pool)};
 
     return run(conn, "INSERT INTO crmapi.message_html (workspace_id,"
-               " message_id, html) VALUES ($1::uuid, $2::uuid, $3::text)", 3, values, pool);
+               " message_id, html) VALUES ($1::uuid, $2::uuid, $3::text)",
+               3, values, pool);
 }
 
 crm_error_t *crm_mail_keep(crm_conn_t *conn, const crm_mail_kept_t *kept,

@@ -7,8 +7,8 @@
 
 #include "crm_mail.h"
 
-/* Set the members automatic, generated, bounces, failure, tokens and complaint of MAIL, in
- * POOL, and add returned mails to its references. All other members must be set
+/* Set the members automatic, generated, bounces, failure, tokens and complaint of MAIL,
+ * in POOL, and add returned mails to its references. All other members must be set
  * before. */
 void crm_mail_kind(crm_mail_t *mail, GMimeMessage *mime,
                    const crm_mail_options_t *options, apr_pool_t *pool);

@@ -68,7 +68,8 @@ static int read_word(word_t *word, const char *c)
     for (end = c + 2; *end && *end != '?' && end - c < CHARSET_BYTES; end++) {
     }
     word->charset_len = (size_t)(end - word->charset);
-    if (!word->charset_len || *end != '?' || !end[1] || !strchr("bBqQ", end[1]) || end[2] != '?') {
+    if (!word->charset_len || *end != '?' || !end[1] || !strchr("bBqQ", end[1])
+        || end[2] != '?') {
         return 0;
     }
     word->encoding = (char)apr_tolower(end[1]);

@@ -77,8 +77,8 @@ typedef enum crm_intake_field_t {
                                    ANSWER_ID's several, with blanks between
                                    them */
     CRM_INTAKE_FAILED,          /* why the mail of STEP_ID or ANSWER_ID was
-                                   returned: that has failed. Without BOUNCED, its enrollment
-                                   has failed as well */
+                                   returned: that has failed. Without BOUNCED, its
+                                   enrollment has failed as well */
     CRM_INTAKE_REASON,          /* of the suppression: "unsubscribed",
                                    "bounced", "complaint" */
     CRM_INTAKE_LIFT,            /* "phone": lift the suppression of the sender's
@@ -139,8 +139,8 @@ void crm_intake_tidy(crm_intake_event_t *event, apr_pool_t *pool);
  * came with, as a bytea ("\\x..."), or NULL for other sources. *KNOWN_P is set
  * to 0 if the token is dead; nothing is stored then. Errors: those of
  * crm_db_query(); CRM_E_UNAVAILABLE also if a referenced row was deleted
- * meanwhile, or if the workspace is held (contract 14.2). After an error nothing is committed. RESULTS are in
- * RESULT_POOL. */
+ * meanwhile, or if the workspace is held (contract 14.2). After an error nothing is
+ * committed. RESULTS are in RESULT_POOL. */
 crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
                         crm_conn_t *conn, const char *workspace_id,
                         const char *key_hash,

@@ -94,9 +94,9 @@ static crm_error_t *serve_page(crm_page_t *page, const crm_page_kind_t *kind)
 }
 
 /* Return the token in ARG, in POOL, and set *LEN_P to its length. What makes links of
- * text often takes along what follows it: a period, a bracket, a quotation mark. No such
- * character is in a token. Some of these programs leave hyphens at the end out: they
- * are put back. */
+ * text often takes along what follows it: a period, a bracket, a quotation mark. No
+ * such character is in a token. Some of these programs leave hyphens at the end out:
+ * they are put back. */
 static const char *token_of(apr_size_t *len_p, const crm_arg_t *arg,
                             apr_pool_t *pool)
 {

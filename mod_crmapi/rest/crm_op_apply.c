@@ -58,8 +58,8 @@ static void make_read(crm_sql_t *sql, crm_call_t *call)
 }
 
 /* Claim the call's key, call the function and read the row, unless the response
- * does not show it, in a transaction that stays open. Set *CALLED_P to the result of make_call(), *READ_P to that of
- * make_read(). */
+ * does not show it, in a transaction that stays open. Set *CALLED_P to the result of
+ * make_call(), *READ_P to that of make_read(). */
 static crm_error_t *apply_once(PGresult **called_p, PGresult **read_p,
                                const applied_t *applied)
 {

@@ -22,9 +22,9 @@ typedef struct crm_apply_t {
 } crm_apply_t;
 
 /* Serve CALL: apply APPLY with BATON to the row that its path names, and respond
- * with the row, or what APPLY writes. With an Idempotency-Key function and answer are one transaction.
- * ERROR (may be NULL) is that of the parameters and the body: nothing is applied
- * then. Errors: also those of crm_rest_refuse() and of APPLY's check. */
+ * with the row, or what APPLY writes. With an Idempotency-Key function and answer are
+ * one transaction. ERROR (may be NULL) is that of the parameters and the body: nothing
+ * is applied then. Errors: also those of crm_rest_refuse() and of APPLY's check. */
 crm_error_t *crm_op_apply(crm_call_t *call, const crm_apply_t *apply,
                           const void *baton, crm_error_t *error);
 

@@ -152,7 +152,8 @@ static void make_page(crm_sql_t *sql, crm_call_t *call, const char *upto)
     crm_sql_template(sql, "SELECT s.since <= ?, ",
                      rest->after ? rest->after->id : NULL, "uuid");
     add_ahead(sql, rest->after);
-    crm_sql_adds(sql, " AS ahead, s.since, s.last, s.stop, ", rest->endpoint->shape->columns, ", t.id FROM ", NULL);
+    crm_sql_adds(sql, " AS ahead, s.since, s.last, s.stop, ",
+                 rest->endpoint->shape->columns, ", t.id FROM ", NULL);
     add_ends(sql, call, upto);
     crm_sql_adds(sql, " LEFT JOIN LATERAL (SELECT t.* FROM (SELECT t.* FROM"
                  " crmapi.", rest->endpoint->resource->name,

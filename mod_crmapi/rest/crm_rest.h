@@ -92,8 +92,8 @@ void crm_check_path(apr_array_header_t *checks, const crm_call_t *call,
 /* The same for a row below another: both ids of the path. */
 void crm_check_path_below(apr_array_header_t *checks, const crm_call_t *call);
 
-/* Set the first part of CHECK to the condition of crm_check_path(), in which the row is called
- * r. The caller sets MORE_SQL, which must close the parenthesis. */
+/* Set the first part of CHECK to the condition of crm_check_path(), in which the row is
+ * called r. The caller sets MORE_SQL, which must close the parenthesis. */
 void crm_check_path_row(crm_check_t *check, const crm_call_t *call,
                         const crm_resource_t *resource);
 

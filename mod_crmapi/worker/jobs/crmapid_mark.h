@@ -5,8 +5,8 @@
  * numbers that it has seen in run_dir, and a line for each message before it is
  * handed over. A database with lower numbers is an older state: from it the
  * daemon would send again what it has sent since. So it holds the database, adds
- * its lines to crmapi.past_send and past_answer, and an operator decides when to go on. Several
- * daemons have a mark each, and each adds what it knows. */
+ * its lines to crmapi.past_send and past_answer, and an operator decides when to go on.
+ * Several daemons have a mark each, and each adds what it knows. */
 #ifndef CRMAPID_MARK_H
 #define CRMAPID_MARK_H
 
