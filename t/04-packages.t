@@ -14,8 +14,7 @@ use CrmTest::Smtpd;
 use CrmTest::Upgrade;
 use JSON::PP ();
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 
 my $scratch = debian_folder("packages");
 my $root = "$scratch/root";

@@ -17,8 +17,7 @@ use CrmTest::Upgrade;
 use JSON::PP ();
 use Time::HiRes qw(time sleep);
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 
 my $ROWS = $ENV{CRM_UPGRADE_ROWS} || 1_000_000;
 my ($CLIENTS, $RATE, $TAGS) = (8, 200, 2000);
@@ -57,8 +56,7 @@ CrmApiWriteLimit 0
 END
 my @workers = map { local $CrmTest::BUILD{WORKER} = install("worker", $_,
     $now{worker}); worker(database => $database, conf => {
-    email_relay => "smtp", smtp_tls => "no",
-    smtp_url => "smtp://127.0.0.1:$smtp->{port}" }) } 0, 1;
+    $smtp->relay }) } 0, 1;
 my $w = workspace($httpds[0], plan => "pro", twin => 0);
 my ($template) = $w->import_objects([{ object => "sequence_template",
     name => "T", bot_id => $w->agent, allowed_channels => ["email"],

@@ -16,8 +16,7 @@ use File::Temp qw(tempdir);
 use MIME::QuotedPrint qw(decode_qp);
 use Time::HiRes qw(time);
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 
 my $START = "/api/v1/sequences/start";
 my $database = database();
@@ -34,8 +33,7 @@ sub received { return $_[0]->received }
 
 my $smtp = CrmTest::Smtpd->new;
 my $worker = worker(database => $database, no_start => 1, conf => {
-    email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
-    smtp_tls => "no", sms_relay => "http", voice_relay => "http",
+    $smtp->relay, sms_relay => "http", voice_relay => "http",
     provider_url => $provider->url, mail_domain => "crm.example",
     public_url => "http://127.0.0.1:" . $httpd->port });
 my $token = $worker->dir . "/token";

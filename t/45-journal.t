@@ -14,8 +14,7 @@ use CrmTest::Smtpd;
 use File::Temp qw(tempdir);
 use POSIX qw(WNOHANG);
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 plan(skip_all => "plain builds only: valgrind has libraries of its own")
     if valgrinded();
 
@@ -118,8 +117,7 @@ sub start {
 sub daemon {
     my (%conf) = @_;
     my $worker = worker(database => $database, no_start => 1,
-        env => \%recorded, conf => { email_relay => "smtp", smtp_tls => "no",
-            smtp_url => "smtp://127.0.0.1:$smtp->{port}", webhook_threads => 0,
+        env => \%recorded, conf => { $smtp->relay, webhook_threads => 0,
             sms_relay => "http", provider_url => $provider->url, %conf });
     my $token = $worker->dir . "/token";
     write_file($token, "secret\n");

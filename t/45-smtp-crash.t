@@ -9,8 +9,7 @@ use CrmTest;
 use CrmTest::Data;
 use CrmTest::Smtpd;
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 
 my $database = database();
 my $httpd = httpd(database => $database, unlimited => 1);
@@ -52,8 +51,7 @@ sub states {
 sub daemon {
     my ($smtp, $deduplicates, %conf) = @_;
     my $worker = worker(database => $database, no_start => 1, conf => {
-        email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
-        smtp_tls => "no", lease => "2s", webhook_threads => 0,
+        $smtp->relay, lease => "2s", webhook_threads => 0,
         $deduplicates ? (smtp_deduplicates => "on") : (), %conf });
     # jobs of one that was killed; steps that nobody knows of
     $worker->may_log(qr/CRM3005|CRM3123|CRM3104/,

@@ -10,15 +10,13 @@ use CrmTest;
 use CrmTest::Data;
 use CrmTest::Smtpd;
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 
 my $database = database();
 my $httpd = httpd(database => $database, unlimited => 1, intake => 1);
 my $smtp = CrmTest::Smtpd->new;
 my $worker = worker(database => $database, no_start => 1, conf => {
-    email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
-    smtp_tls => "no", mail_domain => "crm.example",
+    $smtp->relay, mail_domain => "crm.example",
     mail_from => "crm\@crm.example" });
 my $w = workspace($httpd);
 my $c = $w->client;

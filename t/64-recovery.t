@@ -17,8 +17,7 @@ use CrmTest::Smtpd;
 use File::Path qw(remove_tree);
 use JSON::PP ();
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 
 my $PEOPLE = 60;
 my $json = JSON::PP->new->utf8;

@@ -12,8 +12,7 @@ use CrmTest::Smtpd;
 use File::Temp qw(tempdir);
 use JSON::PP ();
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 
 my $PEOPLE = 100;
 my $json = JSON::PP->new->utf8;

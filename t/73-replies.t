@@ -22,8 +22,7 @@ change($w, "agent", $w->agent, agent_email => $sales, name => "Ada");
 
 my $smtp = CrmTest::Smtpd->new;
 my $worker = worker(database => $database, no_start => 1, conf => {
-    email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
-    smtp_tls => "no", public_url => "https://crm.example.org" });
+    $smtp->relay, public_url => "https://crm.example.org" });
 
 my ($template) = $w->import_objects([{ object => "sequence_template",
     name => "Two", bot_id => $w->agent, allowed_channels => ["email"],

@@ -14,8 +14,7 @@ use CrmTest::Data;
 use CrmTest::Process qw(write_file);
 use CrmTest::Smtpd;
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 
 my $count = $ENV{CRM_ANSWERS} // ($ENV{CRM_LONG} ? 1000 : 24);
 my $rounds = int($count / 33) + 3;
@@ -58,10 +57,9 @@ for my $deduplicates (0, 1) {
         my $w = workspace($httpd, twin => 0);
         change($w, "agent", $w->agent, agent_email => "a$deduplicates\@crm.example");
         my $worker = worker(database => $database, no_start => 1, no_wait => 1,
-            conf => { email_relay => "smtp",
-                smtp_url => "smtp://127.0.0.1:$smtp->{port}", smtp_tls => "no",
-                smtp_timeout => "2s", lease => "2s", log_level => "warning",
-                threads => 4, send_attempts => 4, webhook_threads => 0,
+            conf => { $smtp->relay, smtp_timeout => "2s",
+                lease => "2s", log_level => "warning", threads => 4,
+                send_attempts => 4, webhook_threads => 0,
                 $deduplicates ? (smtp_deduplicates => "on") : () });
         $worker->may_log(qr/CRM\d+/);
         my %address;

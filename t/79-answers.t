@@ -10,7 +10,7 @@ use CrmTest::Child;
 use CrmTest::Data;
 use CrmTest::Process qw(write_file);
 use CrmTest::Provider;
-use CrmTest::Smtpd;
+use CrmTest::Smtpd qw(header);
 use Digest::SHA qw(hmac_sha1_base64);
 use File::Temp qw(tempdir);
 use JSON::PP ();
@@ -18,8 +18,7 @@ use MIME::Base64 qw(decode_base64 encode_base64);
 use MIME::QuotedPrint qw(decode_qp);
 use Time::HiRes qw(time);
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 
 my $INTAKE = "/crmapi/intake/v1";
 my $account = "AC" . "0123456789abcdef" x 2;
@@ -45,8 +44,7 @@ $w->{token} = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
 my $smtp = CrmTest::Smtpd->new;
 my $provider = CrmTest::Provider->new;
 my $worker = worker(database => $database, no_start => 1, conf => {
-    email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
-    smtp_tls => "no", sms_relay => "http", provider_url => $provider->url,
+    $smtp->relay, sms_relay => "http", provider_url => $provider->url,
     mail_domain => "crm.example", public_url => "https://crm.example" });
 
 my $count = 0;
@@ -113,16 +111,7 @@ sub hurry {
     $worker->once;
 }
 
-# The mails to ADDRESS; the header NAME of one, unfolded.
-sub mails {
-    my ($address) = @_;
-    return grep { /^X-Envelope-To: \Q$address\E$/m } $smtp->received;
-}
-sub header {
-    my ($mail, $name) = @_;
-    my ($head) = split /\n\n/, $mail, 2;
-    return $head =~ /^$name: ((?:.*\n[ \t])*.*)$/mi ? $1 =~ s/\n//gr : undef;
-}
+sub mails { $smtp->mails_to($_[0]) }
 
 subtest "19.1 the subject is that of the mail that is answered" => sub {
     my $talk = mail_talk("s\@x.example", conversation => { subject => "Lamps" });

@@ -9,13 +9,12 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
-use CrmTest::Smtpd;
+use CrmTest::Smtpd qw(header);
 use MIME::Base64 qw(decode_base64 encode_base64);
 use MIME::QuotedPrint qw(decode_qp);
 use Time::HiRes qw(sleep);
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 
 my $INTAKE = "/crmapi/intake/v1";
 my $database = database();
@@ -33,8 +32,7 @@ $w->import_objects([
 my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
     "backend");
 my $smtp = CrmTest::Smtpd->new;
-my %conf = (email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
-    smtp_tls => "no", mail_domain => "crm.example");
+my %conf = ($smtp->relay, mail_domain => "crm.example");
 my $worker = worker(database => $database, no_start => 1, conf => \%conf);
 
 my $count = 0;
@@ -93,15 +91,7 @@ sub later {
         . " WHERE state = 'ready' AND run_at < now() + interval '5 minutes'");
     $worker->once for 1 .. 2;   # the second sends what the first has made
 }
-sub mails {
-    my ($address) = @_;
-    return grep { /^X-Envelope-To: \Q$address\E$/m } $smtp->received;
-}
-sub header {
-    my ($mail, $name) = @_;
-    my ($head) = split /\n\n/, $mail, 2;
-    return $head =~ /^$name: ((?:.*\n[ \t])*.*)$/mi ? $1 =~ s/\n//gr : undef;
-}
+sub mails { $smtp->mails_to($_[0]) }
 # The text of MAIL.
 sub text {
     my ($mail) = @_;

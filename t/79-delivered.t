@@ -10,8 +10,7 @@ use CrmTest;
 use CrmTest::Data;
 use CrmTest::Smtpd;
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 
 my $database = database();
 my $httpd = httpd(database => $database, unlimited => 1);
@@ -25,8 +24,7 @@ my $count = 0;
 sub relay {
     my ($smtp, %conf) = @_;
     return worker(database => $database, no_start => 1, conf => {
-        email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
-        smtp_tls => "no", mail_domain => "crm.example", %conf });
+        $smtp->relay, mail_domain => "crm.example", %conf });
 }
 
 # An answer to ADDRESS with MORE that WORKER sends by SMTP; the path of the

@@ -12,8 +12,7 @@ use CrmTest;
 use CrmTest::Data;
 use CrmTest::Smtpd;
 
-plan(skip_all => "no python3-aiosmtpd: build/setup --tests installs it")
-    unless CrmTest::Smtpd::python();
+CrmTest::Smtpd::needed();
 
 my $database = database();
 my $httpd = httpd(database => $database, unlimited => 1);
@@ -23,8 +22,7 @@ my $sales = "sales\@crm.example";
 change($w, "agent", $w->agent, agent_email => $sales, name => "Ada");
 my $smtp = CrmTest::Smtpd->new;
 my $worker = worker(database => $database, no_start => 1, conf => {
-    email_relay => "smtp", smtp_url => "smtp://127.0.0.1:$smtp->{port}",
-    smtp_tls => "no", mail_domain => "crm.example" });
+    $smtp->relay, mail_domain => "crm.example" });
 
 sub header {
     my ($mail, $name) = @_;

@@ -26,11 +26,7 @@ sub new {
 }
 
 # Settings of a worker that sends its mails to the server.
-sub relay {
-    my ($self) = @_;
-    return (email_relay => "smtp", smtp_tls => "no",
-        smtp_url => "smtp://127.0.0.1:$self->{smtp}{port}");
-}
+sub relay { $_[0]{smtp}->relay }
 
 # Start sequences for people by their numbers. That of the first is to be
 # approved.

@@ -4,11 +4,21 @@
 package CrmTest::Smtpd;
 use strict;
 use warnings;
+use Exporter qw(import);
 use File::Temp qw(tempdir);
+use Test::More ();
 use CrmTest::Process qw(end_process python_with read_file);
+
+our @EXPORT_OK = qw(header);
 
 # A Python that has aiosmtpd, or undef.
 sub python { python_with("aiosmtpd") }
+
+# Skip the whole test without it.
+sub needed {
+    Test::More::plan(skip_all => "no python3-aiosmtpd: build/setup --tests"
+        . " installs it") unless python();
+}
 
 # Start one that wants USER and PASSWORD, if given, with the certificate (and
 # key) of a file. It may be given first: {port, before => what to put before the
@@ -43,12 +53,32 @@ sub new {
         port => $port, folder => "$dir/mail" }, $class;
 }
 
+# Settings of a crmapid that sends its mails to it.
+sub relay {
+    my ($self) = @_;
+    return (email_relay => "smtp", smtp_tls => "no",
+        smtp_url => "smtp://127.0.0.1:$self->{port}");
+}
+
 # The mails that it has accepted, oldest first, as texts with LF.
 sub received {
     my ($self) = @_;
     my @files = sort { $a->[0] <=> $b->[0] }
         map { m{/(\d+)$} ? [$1, $_] : () } glob "$self->{folder}/*";
     return map { read_file($_->[1]) =~ s/\r\n/\n/gr } @files;
+}
+
+# Those to ADDRESS.
+sub mails_to {
+    my ($self, $address) = @_;
+    return grep { /^X-Envelope-To: \Q$address\E$/m } $self->received;
+}
+
+# The header NAME of MAIL, unfolded; undef if it has none.
+sub header {
+    my ($mail, $name) = @_;
+    my ($head) = split /\n\n/, $mail, 2;
+    return $head =~ /^$name: ((?:.*\n[ \t])*.*)$/mi ? $1 =~ s/\n//gr : undef;
 }
 
 sub DESTROY {
