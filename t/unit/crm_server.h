@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -89,6 +90,31 @@ static inline int server_puts(int fd, const char *text)
     size_t len = strlen(text);
 
     return send(fd, text, len, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+/* Read an HTTP request into BUFFER of SIZE bytes, with a NUL: its head, and its
+ * body, as long as Content-Length says. A TLS handshake has no end that is seen:
+ * stop at its beginning. */
+static inline void server_read_http(int fd, char *buffer, size_t size)
+{
+    size_t len = 0, want = 0;
+
+    while (!want || len < want) {
+        const char *length, *end;
+        ssize_t n = read(fd, buffer + len, size - 1 - len);
+
+        if (n <= 0 || *buffer == 0x16) {
+            break;
+        }
+        len += (size_t)n;
+        buffer[len] = '\0';
+        end = strstr(buffer, "\r\n\r\n");
+        length = strstr(buffer, "Content-Length: ");
+        if (end) {
+            want = (size_t)(end - buffer) + 4
+                + (length ? (size_t)atol(length + 16) : 0);
+        }
+    }
 }
 
 /* Neither read nor send until SERVER is stopped. */

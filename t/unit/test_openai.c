@@ -25,35 +25,11 @@ typedef struct script_t {
 
 static script_t script;
 
-/* Read a request into S: its head, and its body, as long as Content-Length
- * says. */
-static void read_request(int fd, script_t *s)
-{
-    size_t len = 0, want = 0;
-
-    while (!want || len < want) {
-        const char *length, *end;
-        ssize_t n = read(fd, s->request + len, sizeof(s->request) - 1 - len);
-
-        if (n <= 0) {
-            break;
-        }
-        len += (size_t)n;
-        s->request[len] = '\0';
-        end = strstr(s->request, "\r\n\r\n");
-        length = strstr(s->request, "Content-Length: ");
-        if (end) {
-            want = (size_t)(end - s->request) + 4
-                + (length ? (size_t)atol(length + 16) : 0);
-        }
-    }
-}
-
 static void serve(int fd, void *baton)
 {
     script_t *s = baton;
 
-    read_request(fd, s);
+    server_read_http(fd, s->request, sizeof(s->request));
     if (s->patience && !s->waiting) {
         struct pollfd next = {.fd = s->server->fd, .events = POLLIN};
 

@@ -28,30 +28,6 @@ typedef struct script_t {
 
 static script_t script;
 
-/* Read a request into the script's REQUEST: its head, and its body, as long as
- * Content-Length says. */
-static void read_request(int fd, script_t *s)
-{
-    size_t len = 0, want = 0;
-
-    while (!want || len < want) {
-        const char *length, *end;
-        ssize_t n = read(fd, s->request + len, sizeof(s->request) - 1 - len);
-
-        if (n <= 0 || *s->request == 0x16) {
-            break;              /* a TLS handshake has no end that we see */
-        }
-        len += (size_t)n;
-        s->request[len] = '\0';
-        end = strstr(s->request, "\r\n\r\n");
-        length = strstr(s->request, "Content-Length: ");
-        if (end) {
-            want = (size_t)(end - s->request) + 4
-                + (length ? (size_t)atol(length + 16) : 0);
-        }
-    }
-}
-
 static void serve(int fd, void *baton)
 {
     script_t *s = baton;
@@ -59,7 +35,7 @@ static void serve(int fd, void *baton)
     if (s->then == UNREAD) {
         return;
     }
-    read_request(fd, s);
+    server_read_http(fd, s->request, sizeof(s->request));
     server_puts(fd, s->answer);
     if (s->then == HANG) {
         server_hang(fd);
@@ -555,7 +531,8 @@ START_TEST(so_many_at_once_and_no_more)
         for (int i = 0; i < LIMIT; i++) {
             ck_assert_int_eq(poll(&listening, 1, 5000), 1);
             fds[i] = accept(listening.fd, NULL, NULL);
-            read_request(fds[i], &script);
+            server_read_http(fds[i], script.request,
+                             sizeof(script.request));
         }
         ck_assert_int_eq(poll(&listening, 1, 100), 0);
         for (int i = 0; i < LIMIT; i++) {
