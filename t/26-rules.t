@@ -162,6 +162,9 @@ sub wrong_distributed {
 }
 
 subtest "the files keep the rules" => sub {
+    my $from = sprintf "From %04d on.", $FIRST;
+    like(read_file("$CrmTest::TOP/schema/README"), qr/^\Q$from\E/m,
+        "schema/README says which are migrations");
     my @files = grep { basename($_) =~ /^(\d+)/ && $1 >= $FIRST }
         glob "$CrmTest::TOP/schema/[0-9]*.sql";
     for my $file (@files, glob "$CrmTest::TOP/t/upgrade/*.sql") {

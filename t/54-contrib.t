@@ -104,6 +104,13 @@ subtest "the dashboard" => sub {
         "it shows all but what alerts are better for");
 };
 
+subtest "operations.md has all metrics, and no others" => sub {
+    my @rows = $docs =~ /^\| (`crmapid?_[^|]+) \|/mg;
+    my %shown = map { $_ => 1 } map { /`(crmapid?_\w+)`/g } @rows;
+    my %is = map { s/_(?:bucket|sum|count)$//r => 1 } keys %there;
+    is_deeply([sort keys %shown], [sort keys %is], "its tables");
+};
+
 subtest "the alerts" => sub {
     my $text = read_file("$contrib/prometheus/alerts.yml");
     my @rules = split /^      - alert: /m, $text;
