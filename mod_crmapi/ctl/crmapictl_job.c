@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "crmapictl_options.h"
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
 
@@ -23,17 +24,10 @@ crm_error_t *ctl_job_list(ctl_t *ctl)
     };
     const char *named = ctl->options[CTL_WORKSPACE];
     const char *state = ctl->options[CTL_STATUS];
-    const char *const *known = states;
     const char *values[2] = {NULL, state ? state : "dead"};
     PGresult *result;
 
-    while (*known && strcmp(*known, values[1])) {
-        known++;
-    }
-    if (!*known) {
-        return ctl_fault(ctl, "--status must be ready, leased, done, dead or"
-                         " cancelled");
-    }
+    CRM_ERR(ctl_known_status(ctl, states));
     if (named) {
         CRM_ERR(ctl_workspace_id(&values[0], ctl, named));
     }

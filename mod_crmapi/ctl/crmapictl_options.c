@@ -367,6 +367,19 @@ crm_error_t *ctl_time(const char **value_p, apr_time_t *time_p, ctl_t *ctl,
     return NULL;
 }
 
+crm_error_t *ctl_known_status(ctl_t *ctl, const char *const *known)
+{
+    const char *status = ctl->options[CTL_STATUS], *all = *known;
+
+    for (int i = 0; status && strcmp(known[i], status);) {
+        if (!known[++i]) {
+            return ctl_fault(ctl, "--status must be one of %s", all);
+        }
+        all = apr_pstrcat(ctl->pool, all, ", ", known[i], NULL);
+    }
+    return NULL;
+}
+
 crm_error_t *ctl_period(ctl_t *ctl)
 {
     const char *value;

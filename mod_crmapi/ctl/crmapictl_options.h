@@ -35,6 +35,10 @@ crm_error_t *ctl_reason(const char **reason_p, ctl_t *ctl, const char *none);
  * is not given. Errors: ctl_misuse(). */
 crm_error_t *ctl_switch(const char **value_p, ctl_t *ctl, ctl_option_t option);
 
+/* Check that --status, if it is given, is one of KNOWN, which NULL ends. Errors:
+ * ctl_fault(). */
+crm_error_t *ctl_known_status(ctl_t *ctl, const char *const *known);
+
 /* Check that --from, a time, is not after --to. Errors: ctl_misuse(). */
 crm_error_t *ctl_period(ctl_t *ctl);
 

@@ -116,28 +116,13 @@ static const ctl_column_t enrollment_columns[] = {
     " JOIN crmapi.sequence q ON q.workspace_id = e.workspace_id" \
     " AND q.id = e.sequence_id"
 
-/* Check --status, if it is given. */
-static crm_error_t *check_status(ctl_t *ctl)
-{
-    const char *const *known =
-        crm_resource_field(&crm_resource_enrollment, "status")->values;
-    const char *status = ctl->options[CTL_STATUS], *all = *known;
-
-    for (int i = 0; status && strcmp(known[i], status);) {
-        if (!known[++i]) {
-            return ctl_fault(ctl, "--status must be one of %s", all);
-        }
-        all = apr_pstrcat(ctl->pool, all, ", ", known[i], NULL);
-    }
-    return NULL;
-}
-
 crm_error_t *ctl_enrollment_list(ctl_t *ctl)
 {
     const char *values[2];
     PGresult *result;
 
-    CRM_ERR(check_status(ctl));
+    CRM_ERR(ctl_known_status(ctl, crm_resource_field(&crm_resource_enrollment,
+                                               "status")->values));
     CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->options[CTL_WORKSPACE]));
     values[1] = ctl->options[CTL_STATUS];
     CRM_ERR(ctl_query(&result, ctl, ENROLLMENT

@@ -235,16 +235,9 @@ crm_error_t *ctl_webhook_deliveries(ctl_t *ctl)
         "pending", "delivered", "failed", "cancelled", NULL
     };
     const char *values[2] = {NULL, ctl->options[CTL_STATUS]};
-    const char *const *known = states;
     PGresult *result;
 
-    while (values[1] && *known && strcmp(*known, values[1])) {
-        known++;
-    }
-    if (!*known) {
-        return ctl_fault(ctl, "--status must be pending, delivered, failed or"
-                         " cancelled");
-    }
+    CRM_ERR(ctl_known_status(ctl, states));
     CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->options[CTL_WORKSPACE]));
     CRM_ERR(ctl_query(&result, ctl, "SELECT d.id, d.created_at, v.type,"
                       " 'msg_' || replace(v.id::text, '-', ''),"
