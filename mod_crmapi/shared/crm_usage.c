@@ -265,7 +265,7 @@ int crm_usage_due(crm_usage_t *usage, apr_time_t now,
 {
     apr_int64_t due = __atomic_load_n(&usage->due, __ATOMIC_RELAXED);
 
-    /* a clock that was set back delays nothing */
+    /* DUE is retained by a restart: a shorter EVERY counts at once */
     return (now >= due || due - now > every)
            && __atomic_compare_exchange_n(&usage->due, &due, now + every, 0,
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED);
