@@ -38,7 +38,8 @@ static crm_error_t *check(const applied_t *applied, const PGresult *result)
         CRM_ERR(crm_rest_refuse(call, NULL, applied->checks));
         return crm_rest_no_row(call, crm_rest(call)->endpoint->resource, "id");
     }
-    return applied->apply->check(call, outcome, applied->baton);
+    return applied->apply->check
+           ? applied->apply->check(call, outcome, applied->baton) : NULL;
 }
 
 /* Make the statement that reads the row afterwards and stores the answer. */

@@ -13,7 +13,8 @@ typedef struct crm_apply_t {
     /* Add to SQL the call of the function. It returns a text, the outcome: NULL or
      * "missing" if there is no such row. */
     void (*add_call)(crm_sql_t *sql, const crm_call_t *call, const void *baton);
-    /* Return the error of OUTCOME for CALL, or NULL if it was done. */
+    /* Return the error of OUTCOME for CALL, or NULL if it was done. NULL: it was
+     * done, whatever OUTCOME is. */
     crm_error_t *(*check)(crm_call_t *call, const char *outcome,
                           const void *baton);
     /* Write the body of CALL's response, which says OUTCOME. NULL: the response
