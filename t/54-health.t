@@ -124,6 +124,8 @@ subtest "a database that was stopped" => sub {
     my $seconds = seconds_until("away", 503);
     cmp_ok($seconds // 99, "<", $slow * busy(), "is noticed within a second");
     ready_is("away", 503, "database", "the reason");
+    ok($httpd->wait_log(qr/CRM1305: the database does not answer a check of it: /),
+        "the log does not say that requests fail");
     status_is(ask("away", "/live"), 200, "/live");
     ready_is("good", 200, "ready", "the other vhost");
     $server->resume;

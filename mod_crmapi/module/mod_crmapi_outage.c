@@ -58,12 +58,14 @@ void crmapi_outage_quiet(server_rec *main_server, apr_pool_t *pconf)
 
 /* ---- the message ---------------------------------------------------------- */
 
-void crmapi_outage_report(const crmapi_pool_t *pool, const char *cause,
-                          const server_rec *s, apr_pool_t *p)
+void crmapi_outage_report(const crmapi_pool_t *pool, int checked,
+                          const char *cause, const server_rec *s, apr_pool_t *p)
 {
     crmapi_pool_report(pool, CRMAPI_POOL_UNREACHABLE, APLOG_ERR, s,
-                       apr_pstrcat(p, "CRM1305: the database cannot be used, "
-                                   "so requests are answered 503: ",
+                       apr_pstrcat(p, checked ? "CRM1305: the database does not "
+                                   "answer a check of it: "
+                                   : "CRM1305: the database cannot be used, so "
+                                   "requests are answered 503: ",
                                    cause ? cause : "no answer", NULL));
 }
 
@@ -89,9 +91,9 @@ void crmapi_outage_explain(crmapi_pool_t *pool, const server_rec *s,
         return;
     }
     cause = find_cause(pool, p);
-    crmapi_outage_report(pool, cause ? cause : "mod_dbd got no connection, though "
-                         "there is one now; \"LogLevel dbd:error\" shows why",
-                         s, p);
+    crmapi_outage_report(pool, 0, cause ? cause : "mod_dbd got no connection, "
+                         "though there is one now; \"LogLevel dbd:error\" shows "
+                         "why", s, p);
     __atomic_store_n(&pool->explaining, 0, __ATOMIC_RELEASE);
 }
 

@@ -18,9 +18,11 @@ void crmapi_outage_quiet(server_rec *main_server, apr_pool_t *pconf);
 void crmapi_outage_register(void);
 
 /* Log for the server S that the database of POOL cannot be used because of
- * CAUSE, unless that was logged recently. Scratch memory is in P. */
-void crmapi_outage_report(const crmapi_pool_t *pool, const char *cause,
-                          const server_rec *s, apr_pool_t *p);
+ * CAUSE, unless that was logged recently. CHECKED: a check has found it, which a busy
+ * server may answer later than requests. Scratch memory is in P. */
+void crmapi_outage_report(const crmapi_pool_t *pool, int checked,
+                          const char *cause, const server_rec *s,
+                          apr_pool_t *p);
 
 /* The same after mod_dbd got no connection for POOL: find the cause, unless it
  * was logged recently or another thread does. That takes at most CRMAPI_CHECK_TIME. */

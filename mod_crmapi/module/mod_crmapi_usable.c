@@ -73,7 +73,7 @@ static crmapi_verdict_t check(crmapi_pool_t *pool, const server_rec *s,
     verdict = probe.pg ? judge_schema(probe.pg, p, pool, s, p)
               : probe.full ? judge_full(pool, s, p) : CRMAPI_NO_DATABASE;
     if (verdict == CRMAPI_NO_DATABASE || verdict == CRMAPI_DATABASE_FULL) {
-        crmapi_outage_report(pool, probe.cause, s, p);
+        crmapi_outage_report(pool, 1, probe.cause, s, p);
     }
     PQfinish(probe.pg);
     return verdict;
