@@ -391,6 +391,9 @@ subtest "a job that takes longer than its lease stays the daemon's" => sub {
     $let_go->();
     ok(wait_for(sub { state_of($id) eq "done" }, 20), "it is done");
     is((jobs("id = $id"))[0]{attempts}, 1, "at the first attempt");
+    # otherwise a job whose end could not be recorded were never another's
+    ok(wait_for(sub { !sql($database, "SELECT busy FROM crmapi.worker") }, 20),
+        "then it works at nothing");
     $worker->stop;
 };
 

@@ -9,6 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Child;
 use CrmTest::Data;
+use CrmTest::Provider;
 use CrmTest::Session;
 use MIME::QuotedPrint qw(decode_qp);
 use POSIX qw(strftime);
@@ -599,6 +600,55 @@ subtest "a job that fails each time is given up, and so is its enrollment" => su
     $tried->($id, 59);
     $worker->once;
     is($end->($id), "approved", "the 60th attempt may succeed");
+};
+
+subtest "11.6 a model that does not answer is asked again, for a time" => sub {
+    my $model = CrmTest::Provider->new;
+    my $asks = worker(database => $database, no_start => 1, conf => {
+        generator => "openai", openai_model => "m", generate_attempts => 3,
+        openai_url => "http://127.0.0.1:$model->{port}/v1" });
+    my $w = with_template();
+    my $plan = JSON::PP::encode_json({ steps => [{ channel => "email", delay => undef,
+        email_subject => "From the model", email_body => "b", sms_body => undef,
+        voice_objective => undef, voice_script => undef }] });
+    my $answer = "200 " . JSON::PP::encode_json({ choices => [{ finish_reason =>
+        "stop", message => { content => $plan } }] });
+    # The enrollment ID and the seconds until its next attempt, after one that the
+    # model answers in this WAY.
+    my $attempt = sub {
+        my ($id, $way) = @_;
+        $model->next_answers($way);
+        $asks->expect_log(qr/CRM3114: enrollment $id, attempt \d: openai: status/)
+            if $way ne $answer;
+        $asks->once;
+        my $wait = sql($database, "WITH j AS (UPDATE crmapi.job j SET run_at = now()
+            FROM crmapi.job was WHERE was.id = j.id AND j.state = 'ready' AND
+            j.kind = 'sequence.generate' AND j.payload ->> 'enrollment_id' = '$id'
+            RETURNING extract(epoch FROM was.run_at - now())) SELECT * FROM j");
+        return (enrollment($w, $id), $wait);
+    };
+    my $id = start($w, auto_approve => false);
+    my ($e, $wait) = $attempt->($id, "later");
+    is($e->{status}, "generating", "429: it is tried again");
+    cmp_ok($wait, ">", 60, "not before the time of Retry-After");
+    ($e, $wait) = $attempt->($id, "500");
+    is($e->{status}, "generating", "500: it is tried again");
+    cmp_ok($wait, "<", 60, "soon");
+    ($e) = $attempt->($id, "500");
+    is("$e->{status} $e->{generation_error}", "failed generator_unavailable",
+        "until generate_attempts were made");
+    is($model->count, 3, "no more is asked");
+    $id = start($w, auto_approve => false);
+    $attempt->($id, "500");
+    ($e) = $attempt->($id, $answer);
+    is($e->{steps}[0]{email_subject}, "From the model", "the next answer counts");
+    is(scalar @{$e->{steps}}, 1, "and nothing else");
+    # what the enrollment has become meanwhile, counts more than an answer
+    sql($database, "UPDATE crmapi.job SET state = 'ready', run_at = now(),
+        finished_at = NULL WHERE kind = 'sequence.generate'
+        AND payload ->> 'enrollment_id' = '$id'");
+    $asks->once;
+    is($model->count, 5, "a job that was done is not done again");
 };
 
 # The sum of the counts in the lines CODE of the log.

@@ -232,6 +232,7 @@ for (@CLAIMED) {
             . " now() FROM crmapi.job WHERE $of ORDER BY id DESC LIMIT 1"
             ))[0]}), "ready|0|t", "as before its claim");
         is(sent($w), $before, "nothing was sent");
+        unlike($worker->log_text, qr/CRM3104/, "and nothing is lost");
         $w->ctl("workspace", "release", $w->id);
         ok(wait_for(sub { sent($w) eq $after }, 20), "released: it is sent");
         $worker->stop;

@@ -313,7 +313,7 @@ subtest "each workspace is measured: one that has requests today, and behind one
             \$\$BEGIN RAISE 'no row of it'; END\$\$;
         CREATE TRIGGER no_row BEFORE INSERT ON crmapi.usage FOR EACH ROW
             WHEN (NEW.workspace_id = '" . sql($database, "SELECT id FROM
-                crmapi.usage_due(NULL) id ORDER BY id LIMIT 1") . "')
+                crmapi.usage_due(NULL) id LIMIT 1") . "')
             EXECUTE FUNCTION public.no_row();
         DELETE FROM crmapi.upkeep");
     $worker->once;

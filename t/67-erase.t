@@ -439,6 +439,9 @@ subtest "a daemon that stood still hands nothing over" => sub {
     ok($still->wait_log(qr/CRM3104|CRM3121/), "it goes on");
     is(scalar $still->mails, 0, "no mail is sent");
     unlike($still->log_text, qr/CRM3121/, "nor said to be");
+    my ($journal) = glob $still->dir . "/sent.*";
+    like((grep { /$enrollment/ } split /\n/, read_file($journal))[-1],
+        qr/"state":"free"/, "nor is it unknown whether it was");
     $still->stop;
 };
 

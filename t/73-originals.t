@@ -276,6 +276,32 @@ subtest "include=html" => sub {
         "--no-original");
 };
 
+subtest "an image is that of its whole Content-ID" => sub {
+    my ($path, $message) = taken(mail(["text/html", [], '<img src="cid:ab">'
+        . '<img src="cid:a">'], map { my $id = $_; ["image/png",
+            ["Content-ID: <$id>"], $id] } qw(abc a ab)));
+    my %id;
+    @id{qw(abc a ab)} = map { $_->{id} } @{$message->{metadata}{attachments}};
+    is($c->get($path, query => { include => "html" })->data->{html}, join("",
+        map { "<img src=\"/api/v1/attachments/$id{$_}\">" } qw(ab a)), "each");
+};
+
+subtest "a mail is taken with all that it carries, or not at all" => sub {
+    sql($database, "ALTER TABLE crmapi.attachment ADD CONSTRAINT no_poison
+        CHECK (filename <> 'poison')");
+    my $before = count_rows($w, "message");
+    my $mail = mail(text("x"), file("poison", "a/b", "12345"));
+    my ($code, $out, $err) = crmapictl($database, { stdin => $mail }, "deliver");
+    is($code, 75, "it is to be tried again");
+    is(count_rows($w, "message"), $before, "no message is there without its file");
+    sql($database, "ALTER TABLE crmapi.attachment DROP CONSTRAINT no_poison");
+    my (undef, $message) = taken($mail);
+    is(scalar @{$message->{metadata}{attachments}}, 1, "then it is taken");
+    taken($mail);
+    is(sql($database, "SELECT count(*) FROM crmapi.attachment
+        WHERE filename = 'poison'"), 1, "and its file once");
+};
+
 subtest "what is not kept" => sub {
     my ($path, $message) = taken(mail(text("x"), file("a", "a/b", "12345"),
         file("b", "a/b", "123456")), "--no-original", "--attachment-bytes", 5);

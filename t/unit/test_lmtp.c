@@ -24,6 +24,10 @@
 #define MAX_MESSAGE 1000
 #define ROOM (1 << 20)
 
+/* What the mails are taken with. */
+#define MAIL_SETTINGS .mail_attachment_bytes = 7, .mail_hourly = 8, \
+    .mail_keep_original = 1, .mail_authserv_id = "mx.example"
+
 /* How much later than now it is; atomic. */
 static apr_time_t ahead;
 
@@ -99,6 +103,10 @@ void __wrap_crm_mail_deliver(apr_array_header_t **outcomes_p,
     apr_pool_t *pool = crm_check_pool();
 
     (void)conn;
+    ck_assert_uint_eq(options->attachment_bytes, 7);
+    ck_assert_int_eq(options->hourly, 8);
+    ck_assert_int_eq(options->keep_original, 1);
+    ck_assert_str_eq(options->authserv_ids, "mx.example");
     handed = apr_pstrcat(pool, handed, options->sender, ">", NULL);
     *outcomes_p = apr_array_make(result_pool, 1, sizeof(crm_mail_outcome_t));
     for (int i = 0; i < recipients->nelts; i++) {
@@ -191,7 +199,7 @@ static void *be_late(void *baton)
 static const char *late_session(const char *text, late_t *late)
 {
     static crmd_config_t config = {.lmtp_timeout = APR_USEC_PER_SEC * 60,
-        .mail_max_message = MAX_MESSAGE, .database = ""};
+        .mail_max_message = MAX_MESSAGE, .database = "", MAIL_SETTINGS};
     apr_pool_t *pool;
     crm_conn_t *conn = NULL;
     int pair[2], stop[2];
@@ -222,7 +230,7 @@ static const char *late_session(const char *text, late_t *late)
 static const char *session(const char *text, apr_size_t len, int ends, int stop)
 {
     static crmd_config_t config = {.lmtp_timeout = 50000,
-        .mail_max_message = MAX_MESSAGE, .database = ""};
+        .mail_max_message = MAX_MESSAGE, .database = "", MAIL_SETTINGS};
     char *said = apr_palloc(crm_check_pool(), ROOM);
     apr_pool_t *pool, *conn_pool;
     crm_conn_t *conn = NULL;

@@ -75,7 +75,6 @@ crm_error_t *crmd_answer_give_up(crmd_work_t *work)
               " %s", crmd_payload(work, "message_id"), work->reason);
     crmd_lease_values(values, work);
     values[4] = crmd_payload(work, "message_id");
-    work->end = CRMD_ENDED;
     return crmd_query(&result, work, "SELECT crmapi.answer_failed($1::uuid,"
                       " $2::bigint, $3::text, $4::integer, NULL, $5::uuid,"
                       " CASE WHEN (SELECT m.handed_over FROM crmapi.message m"
