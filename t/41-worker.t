@@ -437,7 +437,7 @@ subtest "a lease that was lost changes nothing" => sub {
 };
 
 subtest "the database goes away and comes back" => sub {
-    my $worker = worker(database => $database);
+    my $worker = worker(database => $database, conf => { poll => "2s" });
     # A session that ended while it was idle is opened again without a word.
     $worker->may_log(qr/CRM2001: database: /,
         qr/CRM3003: the database is unavailable/);
@@ -454,6 +454,13 @@ subtest "the database goes away and comes back" => sub {
         ok(wait_for(sub { state_of($id) eq "done" }, 20),
             "the job is done none the less");
     }
+    # each is made just after a poll found the one before
+    my ($quickest) = sort { $a <=> $b } map {
+        my $id = job("sequence.generate", $NOBODY);
+        wait_for(sub { state_of($id) eq "done" }, 20);
+        scalar sql($database, "SELECT extract(epoch FROM finished_at - created_at)
+            * 1000 FROM crmapi.job WHERE id = $id") } 1 .. 5;
+    cmp_ok($quickest, "<", soon(1000), "NOTIFY wakes it as before");
     $worker->stop;
 };
 

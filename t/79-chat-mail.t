@@ -158,6 +158,7 @@ subtest "one mail for all that was missed" => sub {
     unlike(poll($gone), qr/Bob Löwe:/, "the visitor does not see that");
     later();
     is(scalar(mails("gone\@x.example")), 1, "it is told once");
+    is(scalar $worker->log_lines(qr/CRM3104/), 0, "each job has ended once");
     answer($gone, "And this.");
     later();
     @mails = mails("gone\@x.example");
