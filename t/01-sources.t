@@ -130,6 +130,17 @@ subtest "mod_crmapi/README has all folders" => sub {
     is("@{[sort @rows]}", "@{[sort keys %is]}", "its table");
 };
 
+subtest "t/README has the variables of the environment that tests ask for" => sub {
+    # those that tests and their runner tell each other
+    my %own = map { ("CRM_$_" => 1) } qw(BUILD_ CALLGRIND METRICS_MANY SRCDIR
+        TEST_DATABASE TEST_RECORDS TEST_WHOLE);
+    my %asked = map { $_ => 1 } grep { !$own{$_} }
+        map { read_file($_) =~ /\$ENV\{"?(CRM_[A-Z_]+)/g }
+        grep { m{^t/(?:[^/]+\.t|run|lib/.*)$} } @files;
+    my %told = map { $_ => 1 } read_file("t/README") =~ /^    (CRM_[A-Z_]+)=/mg;
+    is_deeply([sort keys %told], [sort keys %asked], "its list");
+};
+
 subtest "the module exports one symbol" => sub {
     my @symbols = map { (split)[2] } grep { / [TDBR] / }
         `nm -D --defined-only $CrmTest::BUILD{MODULE}`;
