@@ -42,7 +42,6 @@ typedef struct level_t {
 
 /* The state of a check. */
 typedef struct check_t {
-    const char *start;
     const char *at;
     const char *end;
     const char *rule;
@@ -489,7 +488,7 @@ const char *crm_json_check(apr_size_t *offset_p, const char *text,
     check_t check;
 
     memset(&check, 0, offsetof(check_t, levels));
-    check.start = check.at = text;
+    check.at = text;
     check.end = text + len;
     check.pool = scratch_pool;
     *offset_p = crm_text_valid_bytes(text, len);

@@ -18,15 +18,15 @@ static const char *const live[] = {
 #define ANY_LIVE 15u
 
 const crm_move_t crm_move_approve = {
-    "approve", "approved",
+    "approved",
     "crmapi.enrollment_approve(" CRM_SQL_WORKSPACE ", ?)", PENDING
 };
 const crm_move_t crm_move_reject = {
-    "reject", "rejected",
+    "rejected",
     "crmapi.enrollment_reject(" CRM_SQL_WORKSPACE ", ?)", PENDING
 };
 const crm_move_t crm_move_stop = {
-    "stop", "stopped",
+    "stopped",
     "crmapi.enrollment_stop(" CRM_SQL_WORKSPACE ", ?, 'stopped by a user')",
     ANY_LIVE
 };

@@ -35,7 +35,6 @@ crm_error_t *crm_sequence_event(int *changed_p, crm_conn_t *conn,
 
 /* An action of a user on an enrollment (contract 11.12). */
 typedef struct crm_move_t {
-    const char *name;           /* "approve" */
     const char *done;           /* "approved" */
     const char *call;           /* SQL of the function that does it; '?' is the
                                    enrollment's id, CRM_SQL_WORKSPACE the
