@@ -454,13 +454,13 @@ subtest "the database goes away and comes back" => sub {
         ok(wait_for(sub { state_of($id) eq "done" }, 20),
             "the job is done none the less");
     }
-    # each is made just after a poll found the one before
-    my ($quickest) = sort { $a <=> $b } map {
+    # poll alone takes a second on average
+    my @took = sort { $a <=> $b } map {
         my $id = job("sequence.generate", $NOBODY);
         wait_for(sub { state_of($id) eq "done" }, 20);
         scalar sql($database, "SELECT extract(epoch FROM finished_at - created_at)
-            * 1000 FROM crmapi.job WHERE id = $id") } 1 .. 5;
-    cmp_ok($quickest, "<", soon(1000), "NOTIFY wakes it as before");
+            * 1000 FROM crmapi.job WHERE id = $id") } 1 .. 9;
+    cmp_ok($took[4], "<", soon(400), "NOTIFY wakes it as before");
     $worker->stop;
 };
 
