@@ -844,6 +844,11 @@ BEGIN
         VALUES (talk.id, workspace, bot, item.channel, item.visitor_id, at);
     END IF;
     IF says THEN
+        IF item.occurred_at IS NULL THEN
+            -- the clock may have been set back since: see message_answer()
+            at := greatest(at, talk.last_message_at
+                               + interval '1 millisecond');
+        END IF;
         said := crmapi.intake_message(workspace, talk.id, item, at);
     END IF;
     -- A claim does not change the participant of an existing conversation,

@@ -416,8 +416,9 @@ subtest "19.1 an answer's files have their order; its conversation goes on" => s
         FROM crmapi.attachment WHERE message_id = '$answer'"), "c1 a2 b3",
         "the files");
     is(value("conversation", $talk, "concat_ws(' ', last_message,
-        last_message_at = '2100-01-01Z', last_active_at = '2100-01-02Z')"),
-        "x t t", "no time goes back");
+        last_message_at = '2100-01-01T00:00:00.001Z',
+        last_active_at = '2100-01-02Z')"),
+        "x t t", "no time goes back, and an answer is later than what it answers");
     is(value("conversation", $talk, "updated_at > '2100-01-03Z'"), "t",
         "6.6 updated_at moves forward");
 };

@@ -442,6 +442,13 @@ subtest "a chat shows it at once" => sub {
     is(join("|", map { $_->{content} } @{$poll->(after => $cursor)
         ->{messages}}), "Wie spät ist es?",
         "a poll has it also if the clock was set back since");
+    my $after = $c->get(path($talk), query => { cursor => "*", wait => 1,
+        page_size => 100 })->json->{pagination}{next_cursor};
+    $httpd->client->post("$INTAKE/chat/$bot/messages", { id => "m-2",
+        content => "Zu spät." }, key => $visitor);
+    is(join("|", map { $_->{content} } @{$c->get(path($talk),
+        query => { cursor => $after, wait => 1 })->data}), "Zu spät.",
+        "19.4 and who follows the conversation what the visitor says then");
 };
 
 subtest "files in a chat" => sub {
