@@ -319,6 +319,17 @@ subtest "attachments" => sub {
         422, "validation_error", "a text has none", ["attachments"]);
 };
 
+subtest "an answer is sent at once, whatever status it shall have" => sub {
+    my $talk = mail_talk("status\@x.example");
+    error_is($c->post(path($talk), { content => "Not yet", status => $_ }),
+        422, "validation_error", "$_ is no draft", ["status"])
+        for "draft", "queued";
+    error_is($c->post(path($talk), { content => "Not yet", status => "draft" },
+        headers => { Prefer => "handling=lenient" }), 422, "validation_error",
+        "nor is it leniently", ["status"]);
+    is(scalar mails("status\@x.example"), 0, "nothing is sent");
+};
+
 subtest "a text goes by the relay of SMS" => sub {
     my $talk = talk("sms", from => { phone_number => "+4930123450" });
     my $m = answer($talk, { content => "Ja.", role => "assistant" });

@@ -20,6 +20,8 @@ static const char *const content_types[] = {
 };
 static const char *const roles[] = {"human", "assistant", NULL};
 
+#define STATUS "status"
+
 /* The body. Its other fields are those of a message that are read only. */
 static const crm_field_t fields[] = {
     {.name = "content", .type = &crm_type_text, .max = 65536,
@@ -33,7 +35,7 @@ static const crm_field_t fields[] = {
     {.name = "cc", .type = &crm_type_emails, .flags = CRM_F_CREATE},
     {.name = "id", .type = &crm_type_uuid},
     {.name = "conversation_id", .type = &crm_type_uuid},
-    {.name = "status", .type = &crm_type_text},
+    {.name = STATUS, .type = &crm_type_text},
     {.name = "tool_used", .type = &crm_type_text},
     {.name = "tool_arguments", .type = &crm_type_object},
     {.name = "created_at", .type = &crm_type_time},
@@ -131,6 +133,10 @@ static crm_error_t *read_answer(answer_t *answer)
     crm_answer_files(&answer->files, &answer->shown, &input,
                      json_object_object_get(object, "attachments"));
     json_object_object_del(object, "attachments");
+    if (json_object_object_get(object, STATUS)) {
+        crm_input_error(&input, STATUS, "cannot be sent: an answer goes out at "
+                        "once, there are no drafts");
+    }
     crm_body_read(&answer->values, &input, &body, object, CRM_BODY_CREATE, "");
     if (input.error) {
         json_object_put(answer->shown);
