@@ -262,7 +262,7 @@ subtest "for those who do not see it" => sub {
     open_page("plain", "localhost");
     browser("key", "Tab");
     browser("key", "Enter");
-    ok(wait_for(sub { shown() =~ /three$/ }, 15), "it is open");
+    ok(wait_for(sub { shown() =~ /one\ntwo.*three$/s }, 15), "it is open");
     my @tree = @{browser("tree")};
     my %named = map { ("$_->[0]: $_->[1]" => 1) } @tree;
     ok($named{$_}, $_) for "dialog: Ada", "heading: Ada", "log: Messages",
@@ -421,6 +421,155 @@ subtest "two windows of a visitor" => sub {
     answer("four", "assistant", "five");
     ok(wait_for(sub { $texts->(0) =~ /\|five$/ && $texts->(1) =~ /\|five$/ },
         15), "an answer is seen in both") or diag($texts->(0), $texts->(1));
+};
+
+# In these, the visitor is the one of the first subtest again.
+
+# Where the element SELECTOR of the chat is: its edge EDGE, in pixels.
+sub edge {
+    my ($selector, $edge) = @_;
+    return chat("\$('$selector').getBoundingClientRect().$edge");
+}
+
+# How many pixels of the messages are below what is seen.
+my $below = "((log) => log.scrollHeight - log.scrollTop - log.clientHeight)"
+    . "(\$('.log'))";
+
+subtest "a text has the direction of its own letters" => sub {
+    my $way = sub { chat("getComputedStyle($_[0]).direction") };
+    open_page("plain");
+    browser("click", "$HOST >>> .launch");
+    answer("Where <i>is</i> it?", "assistant", "שלום (1).");
+    ok(wait_for(sub { shown() =~ /שלום \(1\)\.$/ }, 15), "one in Hebrew");
+    is($way->("\$('.log').lastChild"), "rtl", "is written from the right");
+    is($way->("\$('.log .user')"), "ltr", "one in English is not");
+    open_page("rtl");
+    browser("click", "$HOST >>> .launch");
+    is($way->("\$('textarea')"), "rtl", "an empty field has the page's");
+};
+
+subtest "long words stay in their place" => sub {
+    page("long", { html => "", tag => "data-title=\"" . "Auskunft" x 9
+        . "\" data-send=\"" . "Abschicken" x 2 . "\"" }, "words");
+    browser("size", 320, 560);
+    open_page("long");
+    browser("click", "$HOST >>> .launch");
+    ok(wait_for(sub { shown() =~ /Hello/ }, 15), "it is open");
+    for my $part (qw(.launch .panel .close textarea [type=submit])) {
+        cmp_ok(edge($part, "left"), ">=", 0, "$part: not left of the window");
+        cmp_ok(edge($part, "right"), "<=", 320, "nor right of it");
+    }
+    cmp_ok(edge("textarea", "width"), ">=", 100, "one can write");
+    picture("long");
+};
+
+subtest "a keyboard, much zoom, a telephone that lies" => sub {
+    browser("size", 360, 640);
+    open_page("plain");
+    browser("click", "$HOST >>> .launch");
+    ok(wait_for(sub { shown() =~ /Hello/ && !chat($below) }, 15),
+        "the last message is seen");
+    for my $size ([360, 320], [320, 256], [640, 360]) {
+        my $name = join " x ", @$size;
+        browser("size", @$size);
+        ok(wait_for(sub { chat($below) <= 1 }, 10), "$name: it still is");
+        cmp_ok(edge(".log", "height"), ">=", 90, "with those before it");
+        cmp_ok(edge(".panel", "top"), ">=", 0, "the dialog is in the window");
+        cmp_ok(edge("form", "bottom"), "<=", edge(".panel", "bottom"),
+            "the field is in the dialog");
+        cmp_ok(edge(".panel", "bottom"), "<=", $size->[1], "all of it");
+        keeps_nobody_out($name, $HOST);
+    }
+    browser("click", "$HOST >>> .close");
+    is(chat("root.activeElement.className"), "launch",
+        "the button is back, with the focus");
+    browser("size", 1000, 760);
+};
+
+subtest "who reads what was said before is left there" => sub {
+    open_page("plain");
+    browser("click", "$HOST >>> .launch");
+    answer("Where <i>is</i> it?", "assistant", "line\n" x 40);
+    ok(wait_for(sub { chat("!\$('.log').ariaBusy && $below <= 1")
+        && shown() =~ /line\n$/ }, 15), "what comes is seen");
+    chat("new Promise((done) => { \$('.log').onscroll = done;"
+        . " \$('.log').scrollTop = 0; })");
+    answer("Where <i>is</i> it?", "assistant", "More.");
+    ok(wait_for(sub { shown() =~ /More\.$/ }, 15), "more comes");
+    is(chat("\$('.log').scrollTop"), 0, "the place is the same");
+    browser("insert", "Aha.");
+    browser("key", "Enter");
+    ok(wait_for(sub { shown() =~ /user: Aha\.$/ && chat($below) <= 1 }, 15),
+        "what one says oneself is seen");
+    browser("click", "$HOST >>> .close");
+};
+
+subtest "an answer is counted until it was looked at" => sub {
+    my $title = sub { chat("\$('.launch').textContent") };
+    my $counts = sub { my ($expected) = @_;
+        wait_for(sub { $title->() eq $expected }, 15) };
+    open_page("plain");
+    answer("Where <i>is</i> it?", "human", "Unread.");
+    ok($counts->("Chat (1)"), "on the page");
+    open_page("other");
+    ok($counts->("Chat (1)"), "on the next one");
+    open_page("plain");
+    ok($counts->("Chat (1)"), "and on the one after it");
+    browser("click", "$HOST >>> .launch");
+    ok(wait_for(sub { shown() =~ /human: Unread\.$/ }, 15), "it is read");
+    browser("click", "$HOST >>> .close");
+    open_page("other");
+    answer("Where <i>is</i> it?", "human", "Another.");
+    ok($counts->("Chat (1)"), "from then on only what is new");
+};
+
+my $NO_FETCH = "window.fetch = () => Promise.reject(new Error('away'))";
+
+subtest "what was not sent when its page was left" => sub {
+    open_page("plain");
+    browser("click", "$HOST >>> .launch");
+    ok(wait_for(sub { shown() =~ /Another\.$/ }, 15), "it is open");
+    browser("eval", "void ($NO_FETCH)");
+    browser("insert", "Before I go");
+    browser("key", "Enter");
+    ok(wait_for(sub { chat("\$('.status').textContent") eq "Not connected" },
+        15), "is told of");
+    open_page("other");
+    ok(wait_for(sub { shown() =~ /user: Before I go$/ }, 15),
+        "the next page sends");
+    open_page("plain");
+    browser("click", "$HOST >>> .launch");
+    ok(wait_for(sub { shown() =~ /user: Before I go$/ }, 15), "it has arrived");
+    is(count_rows($w, "message", "content = 'Before I go'"), 1, "once");
+};
+
+subtest "a connection that is back is used at once" => sub {
+    open_page("plain");
+    browser("click", "$HOST >>> .launch");
+    ok(wait_for(sub { shown() =~ /Before I go$/ }, 15), "it is open");
+    browser("eval", "(() => { const [timer, ask] = [setTimeout, fetch];"
+        . " $NO_FETCH; window.back = () => { window.fetch = ask;"
+        . " dispatchEvent(new Event('online')); }; window.setTimeout = (call,"
+        . " ms) => ms > 500 ? 0 : timer(call, ms); })()");
+    browser("insert", "In a tunnel");
+    browser("key", "Enter");
+    ok(wait_for(sub { chat("\$('.status').textContent") eq "Not connected" },
+        15), "there is none, and no pause ends");
+    browser("eval", "back()");
+    ok(wait_for(sub { shown() =~ /user: In a tunnel$/ }, 15), "it is sent");
+};
+
+subtest "a frame whose sandbox allows no forms" => sub {
+    write_file($site->dir . "/htdocs/boxed.html", "<!DOCTYPE html><title>Boxed"
+        . "</title><iframe src=\"plain.html\" width=500 height=700"
+        . " sandbox=\"allow-scripts allow-same-origin\"></iframe>");
+    browser("open", url("boxed"));
+    my $root = "frames[0].document.querySelector('$HOST').shadowRoot";
+    ok(wait_for(sub { browser("eval", "!!$root") }, 10), "has a chat");
+    browser("eval", "void ($root.querySelector('textarea').value = 'Boxed',"
+        . " $root.querySelector('[type=submit]').click())");
+    ok(wait_for(sub { count_rows($w, "message", "content = 'Boxed'") }, 15),
+        "whose button sends");
 };
 
 subtest "a server that is away for a while" => sub {

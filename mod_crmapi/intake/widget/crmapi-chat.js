@@ -52,8 +52,10 @@ button { cursor: pointer; border: 1px solid transparent; }
     display: block;
     margin-inline-start: auto;
     min-width: 56px;
-    height: 56px;
-    padding: 0 20px;
+    max-width: calc(100vw - 2 * var(--gap));
+    min-height: 56px;
+    padding: 4px 20px;
+    overflow-wrap: anywhere;
     border-radius: 28px;
     background: var(--color);
     color: var(--on-color);
@@ -81,8 +83,18 @@ button { cursor: pointer; border: 1px solid transparent; }
     color: var(--on-color);
 }
 .head :focus-visible { outline-color: var(--on-color); }
-.head h2 { flex: 1; margin: 0; font-size: 1.05em; }
-.head img { width: 34px; height: 34px; border-radius: 50%; object-fit: cover; }
+.head h2 {
+    display: -webkit-box;
+    flex: 1;
+    margin: 0;
+    font-size: 1.05em;
+    overflow: hidden;
+    overflow-wrap: anywhere;
+    -webkit-box-orient: vertical;
+    -webkit-line-clamp: 2;
+}
+.head img { flex: none; width: 34px; height: 34px; border-radius: 50%;
+    object-fit: cover; }
 .close { min-width: 34px; height: 34px; background: none; font-size: 1.4em; }
 .log {
     flex: 1;
@@ -93,12 +105,14 @@ button { cursor: pointer; border: 1px solid transparent; }
     overflow-y: auto;
     overscroll-behavior: contain;
 }
+.log:focus-visible { outline-offset: -3px; }
 .log p {
     position: relative;
     flex: none;
     max-width: 85%;
     margin: 0 0 8px;
     padding: 8px 12px;
+    border: 1px solid transparent;
     border-radius: 12px;
     background: var(--crmapi-chat-bubble, #f0f1f4);
     white-space: pre-wrap;
@@ -110,7 +124,7 @@ button { cursor: pointer; border: 1px solid transparent; }
     color: var(--on-color);
 }
 .log .pending { opacity: .75; }
-.log .failed { background: #fff; color: #b00020; border: 1px solid; }
+.log .failed { background: #fff; color: #b00020; border-color: #b00020; }
 .file {
     display: block;
     max-width: 100%;
@@ -137,8 +151,20 @@ textarea {
     background: var(--bg);
     resize: none;
 }
-form button { padding: 0 16px; border-radius: 8px; background: var(--color);
-    color: var(--on-color); }
+textarea:placeholder-shown { direction: inherit; }
+form button { max-width: 45%; padding: 0 16px; border-radius: 8px;
+    background: var(--color); color: var(--on-color); overflow-wrap: anywhere; }
+/* A telephone that lies, a keyboard, much zoom: the room is the dialog's. */
+@media (max-height: 420px) {
+    .panel {
+        height: min(var(--crmapi-chat-height, 560px), 100vh - 2 * var(--gap));
+        height: min(var(--crmapi-chat-height, 560px), 100dvh - 2 * var(--gap));
+        margin: 0;
+    }
+    .panel:not([hidden]) + .launch { display: none; }
+    form { padding: 8px 14px; }
+    textarea { height: 44px; }
+}
 @media (prefers-reduced-motion: no-preference) {
     .panel { animation: rise .15s ease-out; }
     @keyframes rise { from { opacity: 0; transform: translateY(10px); } }
@@ -165,11 +191,40 @@ function remember(change) {
     }
 }
 
+// What is not sent yet, also by a page that this window has left since.
+function recallUnsent() {
+    try {
+        return JSON.parse(sessionStorage.getItem(storageKey)) || [];
+    } catch (e) {
+        return [];
+    }
+}
+
+function rememberUnsent() {
+    try {
+        sessionStorage.setItem(storageKey, JSON.stringify(queue));
+    } catch (e) {
+        // without storage it is sent by this page, or by none
+    }
+}
+
 // ---- requests --------------------------------------------------------------
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-const backoff = (tries) =>
-    Math.min(MAX_DELAY, 1000 * 2 ** tries) * (0.75 + Math.random() / 2);
+
+// Wait after TRIES without an answer, or until there is a connection again.
+const retry = (tries) => new Promise((resolve) => {
+    const done = () => {
+        clearTimeout(timer);
+        window.removeEventListener("online", done);
+        resolve();
+    };
+    const timer = setTimeout(done, Math.min(MAX_DELAY, 1000 * 2 ** tries)
+        * (0.75 + Math.random() / 2));
+    window.addEventListener("online", done);
+});
+const pause = (failure, tries) =>
+    failure.delay ? sleep(failure.delay) : retry(tries);
 
 // Returns the data of a response. Errors have a status (0: none) and a delay.
 async function call(method, path, body, controller) {
@@ -229,8 +284,8 @@ const status = make("div", { class: "status", role: "status" });
 const field = make("textarea", { dir: "auto", maxlength: "4000",
     "aria-label": options.write || "Write a message",
     placeholder: options.write || "Write a message" });
-const form = make("form", {}, field,
-    make("button", { type: "submit" }, options.send || "Send"));
+const submit = make("button", { type: "submit" }, options.send || "Send");
+const form = make("form", {}, field, submit);
 const panel = make("div", { id: "panel", class: "panel", role: "dialog",
     "aria-labelledby": "title", hidden: "" },
     make("div", { class: "head" }, avatar, heading, close), log, status, form);
@@ -248,10 +303,10 @@ try {
     root.append(make("style", {}, css));
 }
 
-const shown = new Map();        // messages by id: {at, node}
+const shown = new Map();        // messages by id: {at, node, theirs}
 const pending = new Map();      // nodes of unsent messages, by client_id
 let agentName = title;
-let unread = 0;
+let newest = "";                // when the last message was written, and its id
 
 // Black or white, whichever has more contrast with the color of the button.
 function contrast() {
@@ -278,14 +333,18 @@ function showAgent(agent) {
     }
 }
 
+// Show how much was said since the visitor looked, in this window or another.
 function showUnread() {
+    const read = recall().read || "";
+    const unread = panel.hidden ? [...shown.values()].filter((message) =>
+        message.theirs && message.at > read).length : 0;
     launch.textContent = unread ? title + " (" + unread + ")" : title;
 }
 
 function bubble(role, text, author) {
     const who = role === "user" ? options.you || "You" : author || agentName;
     return make("p", { class: role, dir: "auto" },
-        make("span", { class: "name" }, who + ": "), text);
+        make("span", { class: "name", dir: "auto" }, who + ": "), text);
 }
 
 // Have the browser store the file ATTACHMENT of a message, never show it.
@@ -311,14 +370,35 @@ async function save(attachment) {
 function fileButton(attachment) {
     const size = Math.ceil(attachment.size / 1024);
     const button = make("button", { type: "button", class: "file", dir: "auto" },
-        make("span", { class: "name" }, (options.file || "Save") + ": "),
+        make("span", { class: "name", dir: "auto" },
+            (options.file || "Save") + ": "),
         (attachment.filename || "file") + " (" + size + " KiB)");
     button.addEventListener("click", () => save(attachment));
     return button;
 }
 
+// Whether the end of the messages is seen. Then it stays in sight when more
+// comes, or a keyboard takes room. Who reads what was before is left there.
+let low = true, size = "";
+const sizeNow = () => log.clientWidth + " " + log.clientHeight;
+
 function scrollDown() {
     log.scrollTop = log.scrollHeight;
+    low = true;
+}
+
+log.addEventListener("scroll", () => {
+    if (size === sizeNow()) {       // else nobody has scrolled: it was resized
+        low = log.scrollHeight - log.scrollTop - log.clientHeight < 30;
+    }
+});
+if (window.ResizeObserver) {
+    new ResizeObserver(() => {
+        size = sizeNow();
+        if (low) {
+            scrollDown();
+        }
+    }).observe(log);
 }
 
 // Show MESSAGES in order of time, without duplicates.
@@ -346,13 +426,11 @@ function show(messages) {
             next = pending.values().next().value;
         }
         log.insertBefore(node, next);
-        shown.set(message.id, { at, node });
-        if (message.role !== "user" && panel.hidden) {
-            unread++;
-        }
+        shown.set(message.id, { at, node, theirs: message.role !== "user" });
+        newest = at > newest ? at : newest;
     });
-    if (messages.length) {
-        showUnread();
+    showUnread();
+    if (low) {
         scrollDown();
     }
 }
@@ -369,12 +447,20 @@ function become(visitor, at) {
     cursor = at;
 }
 
+// Have the next page go on behind what the visitor has looked at.
+function rememberRead() {
+    const read = recall().read || "";
+    if (!panel.hidden) {
+        remember({ cursor, read: newest > read ? newest : read });
+    }
+}
+
 async function begin() {
     const state = recall();
     const data = await call("POST", "start",
         state.token ? { visitor: state.token } : {});
     become(data.visitor, data.cursor);
-    remember({ token, cursor, agent: data.agent,
+    remember({ token, agent: data.agent,
         begun: state.token && state.begun || data.messages.length > 0 });
     showAgent(data.agent);
     if (!greeted && data.agent.greeting) {
@@ -382,6 +468,7 @@ async function begin() {
         greeted = true;
     }
     show(data.messages);
+    rememberRead();
     started = true;
 }
 
@@ -398,7 +485,7 @@ function start() {
                 if (lasting(failure)) {
                     break;
                 }
-                await sleep(failure.delay || backoff(tries));
+                await pause(failure, tries);
             }
         }
         log.removeAttribute("aria-busy");
@@ -425,7 +512,6 @@ async function poll() {
     }
     polling = true;
     for (let tries = 0; awake();) {
-        let delay = 0;
         controller = new AbortController();
         const asker = token;
         try {
@@ -434,25 +520,25 @@ async function poll() {
             show(data.messages);
             if (token === asker && cursor !== data.cursor) {
                 cursor = data.cursor;
-                remember({ cursor });
+                rememberRead();
             }
-            delay = 1000 * data.retry_after;
             tries = 0;
+            await sleep(1000 * data.retry_after);
         } catch (failure) {
             if (failure.status === 401) {
                 await restart();
             } else if (lasting(failure)) {
                 break;
             }
-            delay = controller.signal.aborted ? 0
-                : failure.delay || backoff(tries++);
+            if (!controller.signal.aborted) {
+                await pause(failure, tries++);
+            }
         }
-        await sleep(delay);
     }
     polling = false;
 }
 
-const queue = [];
+const queue = recallUnsent();
 let sending = false;
 
 // Send queued messages one by one, each until it succeeds.
@@ -467,6 +553,7 @@ async function flush() {
             show([await call("POST", "messages", queue[0])]);
             remember({ begun: true });
             queue.shift();
+            rememberUnsent();
             tries = restarts = 0;
             status.textContent = "";
         } catch (failure) {
@@ -474,6 +561,7 @@ async function flush() {
                 await restart();
             } else if (lasting(failure)) {
                 const message = queue.shift();
+                rememberUnsent();
                 const node = pending.get(message.id);
                 if (node) {     // else poll() has shown it: it was stored
                     node.className = "user failed";
@@ -483,12 +571,20 @@ async function flush() {
                 }
             } else {
                 status.textContent = options.offline || "Not connected";
-                await sleep(failure.delay || backoff(tries++));
+                await pause(failure, tries++);
             }
         }
     }
     sending = false;
     poll();
+}
+
+function showPending(message) {
+    const node = bubble("user", message.content);
+    node.classList.add("pending");
+    pending.set(message.id, node);
+    log.append(node);
+    scrollDown();
 }
 
 function send() {
@@ -498,14 +594,11 @@ function send() {
     }
     const id = Array.from(crypto.getRandomValues(new Uint8Array(16)),
         (byte) => byte.toString(16).padStart(2, "0")).join("");
-    const node = bubble("user", content);
-    node.classList.add("pending");
-    pending.set(id, node);
-    log.append(node);
-    scrollDown();
     field.value = "";
     queue.push({ id, content,
         page_url: location.href.split(/[?#]/)[0].slice(0, 2048) });
+    rememberUnsent();
+    showPending(queue[queue.length - 1]);
     flush();
 }
 
@@ -518,7 +611,7 @@ function toggle(open) {
         launch.focus();
         return;
     }
-    unread = 0;
+    rememberRead();
     showUnread();
     scrollDown();
     field.focus();
@@ -545,25 +638,31 @@ field.addEventListener("keydown", (event) => {
         send();
     }
 });
-form.addEventListener("submit", (event) => {
+// The click, since a frame's sandbox may keep forms from being submitted.
+submit.addEventListener("click", (event) => {
     event.preventDefault();
     send();
 });
+// Another window may have started a chat: use the same visitor. A page that the
+// browser has put aside is not told of it.
+function adopt() {
+    const state = recall();
+    if (state.token && token !== state.token) {
+        become(state.token, "0");
+    }
+    showUnread();
+    poll();
+}
 document.addEventListener("visibilitychange", () => {
     if (document.hidden && controller) {
         controller.abort();
     }
-    poll();
+    adopt();
 });
 window.addEventListener("online", () => poll());
-// Another window has started a chat: use the same visitor.
 window.addEventListener("storage", (event) => {
-    const state = recall();
-    if (event.key === storageKey && state.token) {
-        if (token !== state.token) {
-            become(state.token, "0");
-        }
-        poll();
+    if (event.key === storageKey) {
+        adopt();
     }
 });
 
@@ -584,7 +683,12 @@ function attach() {
         showAgent(recall().agent);
     }
     contrast();
-    poll();
+    queue.forEach(showPending);
+    if (queue.length) {
+        flush();
+    } else {
+        poll();
+    }
 }
 
 if (document.body) {
