@@ -143,6 +143,8 @@ subtest "the page shows what will be sent" => sub {
             "Book a demo", "Good morning", "(Asia/Tokyo)") {
         ok(index($html, $text) >= 0, "it shows $text");
     }
+    is_deeply([grep { !/ dir="auto" / } $html =~ m{<(?:textarea|input\ type=
+        "text")\ [^>]*>}gx], [], "each text in the direction of its letters");
     my @due = $html =~ m{<dt>When</dt><dd>(\w+, \d+ \w+ \d{4}, \d\d:\d\d) }g;
     my @wanted = map { scalar sql($database, "SELECT to_char((now() + interval "
         . "'$_ s') AT TIME ZONE 'Asia/Tokyo', 'FMDay, FMDD FMMonth YYYY')") }
@@ -193,6 +195,8 @@ subtest "11.7, 11.12 approve, as it stands" => sub {
     my $again = $web->get($path);
     page_is($again, 200, qr/This sequence is approved/, "later, too");
     unlike(html($again), qr/<form|<button|<textarea/, "to be read only");
+    unlike(html($again), qr/<div class="text">/,
+        "each text in the direction of its letters");
     like(html($again), qr/Hi\nthere ü/, "with its texts");
 };
 

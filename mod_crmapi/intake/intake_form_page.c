@@ -35,7 +35,8 @@ void crm_webform_thank(crm_call_t *call, const crm_webform_t *form,
         return;
     }
     crm_page_begin(page, 200, "Thank you", call->pool);
-    crm_html_put(&page->body, "<p role=\"status\" class=\"note good text\">",
+    crm_html_put(&page->body, "<p role=\"status\" class=\"note good text\" "
+                 "dir=\"auto\">",
                  form->thank_you ? form->thank_you
                                  : "We have received your answers.",
                  "</p>\n", NULL);

@@ -174,8 +174,8 @@ static void put_field(crm_buf_t *body, const crm_review_text_t *text,
 
     crm_html_put(body, "<label for=\"", id, "\">", text->label, "</label>\n",
                  "", text->is_line ? "<input type=\"text\"" : "<textarea",
-                 "", " autocomplete=\"off\" id=\"", id, "\" name=\"", id,
-                 "\"", NULL);
+                 "", " dir=\"auto\" autocomplete=\"off\" id=\"", id,
+                 "\" name=\"", id, "\"", NULL);
     if (text->rule) {
         crm_html_put(body, " aria-invalid=\"true\" aria-describedby=\"error.",
                      id, "\"", NULL);
@@ -192,7 +192,8 @@ static void put_field(crm_buf_t *body, const crm_review_text_t *text,
     }
     if (differs) {
         crm_html_put(body, "<p class=\"label\">Your text</p>\n"
-                     "<div class=\"text\">", text->typed, "</div>\n", NULL);
+                     "<div class=\"text\" dir=\"auto\">", text->typed,
+                     "</div>\n", NULL);
     }
 }
 
@@ -211,8 +212,8 @@ static void put_texts(crm_buf_t *body, const crm_review_t *review,
         }
         else if (*text->value) {
             crm_html_put(body, "<p class=\"label\">", text->label, "</p>\n"
-                         "<div class=\"text\">", text->value, "</div>\n",
-                         NULL);
+                         "<div class=\"text\" dir=\"auto\">", text->value,
+                         "</div>\n", NULL);
         }
     }
 }
