@@ -265,8 +265,9 @@ static void add_parameter(copy_t *copy, json_object *properties,
         return;
     }
     schema = copy_schema(copy, json_object_object_get(parameter, "schema"));
+    /* the values of "sort" say what it does */
     if (json_object_object_get_ex(parameter, "description", &doc)
-        && !is_left_out("description", doc)) {
+        && !is_left_out("description", doc) && strcmp(name, "sort") != 0) {
         json_object_object_add(schema, "description", json_object_get(doc));
     }
     json_object_object_add(properties, name, schema);

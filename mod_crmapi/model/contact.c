@@ -51,7 +51,7 @@ static const crm_field_t fields[] = {
     {.name = "lead_source", .type = &crm_type_text, .flags = CRM_F_OPTIONAL},
     {.name = "tags", .type = &crm_type_tags, .flags = CRM_F_WRITABLE},
     {.name = "deal_value", .type = &crm_type_number, .flags = CRM_F_OPTIONAL,
-     .doc = "currency follows the workspace's settings"},
+     .doc = "what the deal is worth, in the workspace's currency"},
     {.name = "pipeline_stage_id", .type = &crm_type_ref,
      .flags = CRM_F_OPTIONAL, .ref = "pipeline_stage"},
     {.name = "contact_type", .type = &crm_type_text, .flags = CRM_F_OPTIONAL,

@@ -26,7 +26,7 @@ static const crm_field_t fields[] = {
      .doc = "a teammate has taken over"},
     {.name = "assigned_to", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_UPDATE, .max = 255,
-     .doc = "user id"},
+     .doc = "who answers: a user's id, or an admin's id or address"},
     {.name = "assigned_at", .type = &crm_type_time, .flags = CRM_F_NULLABLE,
      .follow = "assigned_to",
      .follow_sql = "CASE WHEN t.assigned_to IS NOT DISTINCT FROM ? THEN "
@@ -96,7 +96,7 @@ static const crm_filter_t list_filters[] = {
      .sql = "t.visitor_id = ?"},
     {.field = {.name = "assigned_to", .example = "ann",
                .type = &crm_type_text,
-               .doc = "user id"},
+               .doc = "exactly this user"},
      .by = CRM_BY_VALUE,
      .sql = "t.assigned_to = ?"},
     {.field = {.name = "type", .example = "email",

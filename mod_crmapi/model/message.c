@@ -123,8 +123,9 @@ static const crm_operation_t operations[] = {
      .body_schema = "MessageInput",
      .statuses = {409},
      .example = "{'content':'Yes, we are open on Saturday.'}",
-     .doc = "Sends it to the participant by the conversation's channel. Its "
-            "status tells later whether it arrived.",
+     .doc = "Sends it to the participant by the conversation's channel, at "
+            "once: there are no drafts. Its status tells later whether it "
+            "arrived.",
      .summary = "Answer in a conversation, by its channel"},
     {.id = "listAllMessages", .method = "GET", .path = "/messages",
      .kind = CRM_OP_LIST,

@@ -636,7 +636,7 @@ export interface paths {
         put?: never;
         /**
          * Answer in a conversation, by its channel
-         * @description Sends it to the participant by the conversation's channel. Its status tells later whether it arrived.
+         * @description Sends it to the participant by the conversation's channel, at once: there are no drafts. Its status tells later whether it arrived.
          */
         post: operations["createMessage"];
         delete?: never;
@@ -2429,7 +2429,7 @@ export interface components {
             lead_source: string | null;
             /** @description labels */
             tags: string[];
-            /** @description currency follows the workspace's settings */
+            /** @description what the deal is worth, in the workspace's currency */
             deal_value: number | null;
             /**
              * Format: uuid
@@ -2510,7 +2510,7 @@ export interface components {
             lead_source?: string | null;
             /** @description labels */
             tags?: string[] | null;
-            /** @description currency follows the workspace's settings */
+            /** @description what the deal is worth, in the workspace's currency */
             deal_value?: number | null;
             /**
              * Format: uuid
@@ -2575,7 +2575,7 @@ export interface components {
             lead_source?: string | null;
             /** @description labels */
             tags?: string[] | null;
-            /** @description currency follows the workspace's settings */
+            /** @description what the deal is worth, in the workspace's currency */
             deal_value?: number | null;
             /**
              * Format: uuid
@@ -2635,7 +2635,7 @@ export interface components {
             lead_source?: string | null;
             /** @description labels */
             tags?: string[] | null;
-            /** @description currency follows the workspace's settings */
+            /** @description what the deal is worth, in the workspace's currency */
             deal_value?: number | null;
             /**
              * Format: uuid
@@ -2921,7 +2921,7 @@ export interface components {
             human: string | null;
             /** @description a teammate has taken over */
             human_takeover: boolean;
-            /** @description user id */
+            /** @description who answers: a user's id, or an admin's id or address */
             assigned_to: string | null;
             /**
              * Format: date-time
@@ -2981,7 +2981,7 @@ export interface components {
         ConversationUpdate: {
             /** @description a teammate has taken over */
             human_takeover?: boolean;
-            /** @description user id */
+            /** @description who answers: a user's id, or an admin's id or address */
             assigned_to?: string | null;
             /** @description true while in progress */
             active?: boolean;
@@ -7837,7 +7837,7 @@ export interface operations {
                  */
                 visitor_id?: string;
                 /**
-                 * @description user id
+                 * @description exactly this user
                  * @example ann
                  */
                 assigned_to?: string;
@@ -7995,7 +7995,7 @@ export interface operations {
                  */
                 visitor_id?: string;
                 /**
-                 * @description user id
+                 * @description exactly this user
                  * @example ann
                  */
                 assigned_to?: string;
@@ -8148,7 +8148,7 @@ export interface operations {
                  */
                 visitor_id?: string;
                 /**
-                 * @description user id
+                 * @description exactly this user
                  * @example ann
                  */
                 assigned_to?: string;
@@ -8314,7 +8314,7 @@ export interface operations {
                  */
                 visitor_id?: string;
                 /**
-                 * @description user id
+                 * @description exactly this user
                  * @example ann
                  */
                 assigned_to?: string;
