@@ -137,6 +137,13 @@ SKIP: {
         like(browser("eval",
             "document.querySelector('#listContacts').innerText"),
             qr/external_id/, "with its parameters");
+        browser("size", 360, 800);
+        for my $id (sort keys %operations) {
+            browser("eval", "location.hash = '$id'");
+            my $top = browser("eval", "document.querySelector('#$id')"
+                . ".closest('details').getBoundingClientRect().top");
+            cmp_ok($top, ">=", 0, "$id: its path is seen, too, on a telephone");
+        }
     };
     browser_end();
 }

@@ -43,6 +43,7 @@ static const char style[] =
     ".get{color:var(--get)}.post{color:var(--post)}"
     ".patch{color:var(--patch)}.delete{color:var(--delete)}\n"
     "[id]{scroll-margin-top:5rem}\n"
+    "@media(max-width:30rem){details [id]{scroll-margin-top:10rem}}\n"
     "dl{margin:.25rem 0}\n"
     "dt{border-top:1px solid var(--line);padding-top:.3rem}\n"
     "dd{margin:0 0 .3rem;color:var(--dim)}\n"
