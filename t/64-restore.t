@@ -291,6 +291,26 @@ subtest "the journal alone, and what a crash leaves of it" => sub {
     is(held($database), undef, "without a hold");
 };
 
+subtest "a state between two heartbeats, of a daemon that sends nothing" => sub {
+    my $said = notices();
+    my $sum = sub { sql($database, "SELECT sum(n) FROM crmapi.send_mark") };
+    my $beats = sub { my $to = $sum->() + $_[0];
+        wait_for(sub { $sum->() >= $to }, 60) };
+    $worker->configure({ lease => "3s" });
+    $worker->start;
+    ok($beats->(3), "each raises a number");    # its threads have connected
+    sql($database, "CREATE TABLE public.before AS SELECT * FROM crmapi.send_mark");
+    ok($beats->(3), "and another one");
+    $worker->kill;
+    sql($database, "UPDATE crmapi.send_mark m SET n = b.n FROM public.before b
+        WHERE b.slot = m.slot; DROP TABLE public.before");
+    $worker->expect_log(qr/CRM3010: an older state/);
+    $worker->start;
+    ok(wait_for(sub { notices() > $said }, 30), "it is noticed");
+    $worker->stop;
+    crmapictl_ok($database, "release");
+};
+
 subtest "a folder that cannot be written" => sub {
     write_file("$scratch/file", "");
     my $bad = worker(database => $database, no_start => 1,

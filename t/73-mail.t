@@ -12,6 +12,7 @@ use CrmTest;
 use CrmTest::Data;
 use CrmTest::Pages;
 use CrmTest::Process qw(read_file wait_for write_file);
+use IO::Select;
 use IO::Socket::UNIX;
 use JSON::PP ();
 
@@ -561,6 +562,8 @@ subtest "LMTP: an answer for each recipient" => sub {
     like(say_to($s, "NOOP"), qr/^250/, "and the session goes on");
     like(say_to($s, "x" x 5000), qr/^500 5.5.2/, "a line that is too long");
     like(say_to($s, "QUIT"), qr/^221/, "QUIT");
+    ok(IO::Select->new($s)->can_read(20) && !sysread($s, my $more, 1),
+        "ends the connection");
 };
 
 subtest "LMTP: mail_authserv_id names trusted hosts" => sub {

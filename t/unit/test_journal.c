@@ -265,6 +265,12 @@ START_TEST(files_and_descriptors)
     ck_assert(crmd_journal_is(path_of(""), ID));
     ck_assert(!crmd_journal_is(path_of(""), OTHER));
     ck_assert(!crmd_journal_is("/elsewhere", ID));
+    /* one that could not be opened is opened again */
+    now += DAY;
+    ck_assert_int_eq(mkdir(path_of("sent." ID ".20260209"), 0700), 0);
+    ck_assert_ptr_nonnull(crmd_journal_open(&numbers, path_of(""), ID, KEEP,
+                                            crm_check_pool()));
+    ck_assert(!crmd_journal_is(path_of(""), ID));
 }
 END_TEST
 

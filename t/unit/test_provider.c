@@ -410,6 +410,20 @@ START_TEST(what_the_provider_gets)
 }
 END_TEST
 
+/* The server need not say 100 to a large request first, which takes a second. */
+START_TEST(a_large_request_waits_for_nothing)
+{
+    crmd_message_t message = sms;
+    char *text = apr_pcalloc(crm_check_pool(), 2000001);
+
+    memset(text, 'x', 2000000);
+    message.text = text;
+    hand_over(&crmd_relay_http, &message, SAYS("200", ""), FINISH);
+    ck_assert(!strncmp(script.request, "POST /messages HTTP/1.1\r\n", 25));
+    ck_assert_ptr_null(strcasestr(script.request, "\r\nExpect:"));
+}
+END_TEST
+
 START_TEST(what_twilio_gets)
 {
     crmd_message_t message = sms;
@@ -672,6 +686,7 @@ int main(void)
     tcase_add_test(rest, retry_after_may_be_a_date);
     tcase_add_test(rest, what_never_got_through_is_not_now);
     tcase_add_test(rest, what_the_provider_gets);
+    tcase_add_test(rest, a_large_request_waits_for_nothing);
     tcase_add_test(rest, what_twilio_gets);
     tcase_add_test(rest, twilio_is_told_where_to_report);
     tcase_add_test(rest, without_a_sender_it_is_not_now);
