@@ -468,7 +468,7 @@ subtest "the script" => sub {
     is($r->header("Cross-Origin-Resource-Policy"), "cross-origin",
         "for other sites");
     is($r->header("X-Content-Type-Options"), "nosniff", "a script");
-    cmp_ok(length $r->body, "<", 18432, "under 18 KB");
+    cmp_ok(length $r->body, "<", 15360, "under 15 KB");
     like($r->body, qr/attachShadow/, "it is there");
     my $etag = $r->header("ETag");
     like($etag, qr/^"[0-9a-f]{32}"$/, "ETag");

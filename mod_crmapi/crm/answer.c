@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* answer.c: POST /conversations/{id}/messages (contract 19.1, 19.2) */
 #include <string.h>
+#include <strings.h>
 
 #include "apr_strings.h"
 
@@ -20,8 +21,6 @@ static const char *const content_types[] = {
 };
 static const char *const roles[] = {"human", "assistant", NULL};
 
-#define STATUS "status"
-
 /* The body. Its other fields are those of a message that are read only. */
 static const crm_field_t fields[] = {
     {.name = "content", .type = &crm_type_text, .max = 65536,
@@ -35,7 +34,7 @@ static const crm_field_t fields[] = {
     {.name = "cc", .type = &crm_type_emails, .flags = CRM_F_CREATE},
     {.name = "id", .type = &crm_type_uuid},
     {.name = "conversation_id", .type = &crm_type_uuid},
-    {.name = STATUS, .type = &crm_type_text},
+    {.name = "status", .type = &crm_type_text},
     {.name = "tool_used", .type = &crm_type_text},
     {.name = "tool_arguments", .type = &crm_type_object},
     {.name = "created_at", .type = &crm_type_time},
@@ -120,6 +119,17 @@ static void add_check(answer_t *answer, int page, const char *field,
     check->message = message;
 }
 
+/* Add an error to INPUT if STATUS, which is ignored like all fields that are read only
+ * (contract 6.2), says that the answer is not to be sent. */
+static void refuse_draft(crm_input_t *input, json_object *status)
+{
+    if (json_object_is_type(status, json_type_string)
+        && !strcasecmp(json_object_get_string(status), "draft")) {
+        crm_input_error(input, "status", "cannot be draft: an answer goes out at"
+                        " once");
+    }
+}
+
 /* Read ANSWER's body, and fill its checks. */
 static crm_error_t *read_answer(answer_t *answer)
 {
@@ -133,10 +143,7 @@ static crm_error_t *read_answer(answer_t *answer)
     crm_answer_files(&answer->files, &answer->shown, &input,
                      json_object_object_get(object, "attachments"));
     json_object_object_del(object, "attachments");
-    if (json_object_object_get(object, STATUS)) {
-        crm_input_error(&input, STATUS, "cannot be sent: an answer goes out at "
-                        "once, there are no drafts");
-    }
+    refuse_draft(&input, json_object_object_get(object, "status"));
     crm_body_read(&answer->values, &input, &body, object, CRM_BODY_CREATE, "");
     if (input.error) {
         json_object_put(answer->shown);
