@@ -103,23 +103,12 @@ static void add_form(crm_buf_t *buf, const crmd_message_t *message,
     }
 }
 
-/* Return whether CODE, an error of Twilio (NULL: none), is one of account_errors. */
-static int speaks_of_account(const char *code)
-{
-    for (size_t i = 0; code && i < CRM_NELTS(account_errors); i++) {
-        if (!strcmp(code, account_errors[i])) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* Return the verdict for an answer of STATUS, which is not a success, with the error
  * CODE (NULL: none). Twilio has no idempotency key, so the verdict is CRMD_UNKNOWN
  * unless the answer is a clear refusal. */
 static crmd_verdict_t verdict_of(int status, const char *code)
 {
-    if (status < 500 && speaks_of_account(code)) {
+    if (status < 500 && code && CRM_IS_ONE_OF(code, account_errors)) {
         return CRMD_NOT_NOW;
     }
     switch (status) {
