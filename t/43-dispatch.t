@@ -81,13 +81,6 @@ sub steps {
     return join ", ", map { "$_->{channel} $_->{status}" } @{$e->{steps}};
 }
 
-# Have what is due now done at once although it waits for another attempt.
-sub hurry {
-    sql($database, "UPDATE crmapi.job SET run_at = now() - interval '1 s'"
-        . " WHERE state = 'ready'");
-    $worker->once;
-}
-
 my @MAIL = ({ channel => "email", email_subject => "Grüße an {{first_name}}",
     email_body => "Liebe {{first_name}},\n\n"
         . "mehr unter https://crm.example/?a=1&b=2 <gern>.\n" });
@@ -241,8 +234,8 @@ subtest "a mail server that refuses, or not today" => sub {
         emails => ["2.450\@x.example"] });
     $worker->once;
     is(steps(enrollment($w, $id)), "email scheduled", "450: another time");
-    hurry();
-    hurry();
+    $worker->hurry;
+    $worker->hurry;
     my $e = enrollment($w, $id);
     is(steps($e), "email sent", "the third time it is taken");
     is(sql($database, "SELECT count(*) FROM crmapi.enrollment_step"
@@ -267,14 +260,14 @@ subtest "a mail server that refuses, or not today" => sub {
     $id = start($w, contact => { first_name => "U",
         emails => ["9.451\@x.example"] });
     $worker->once;
-    hurry();
+    $worker->hurry;
     is(enrollment($w, $id)->{status}, "failed", "send_attempts bounds it");
     $worker->configure({ send_attempts => undef });
     $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/ => 9);
     $id = start($w, contact => { first_name => "U",
         emails => ["9.452\@x.example"] });
     $worker->once;
-    hurry() for 1 .. 9;
+    $worker->hurry for 1 .. 9;
     is(enrollment($w, $id)->{status}, "completed",
         "one that is away for hours does not end what waits for it");
 };
@@ -286,7 +279,7 @@ subtest "a step counts once against the agent's limit of a day" => sub {
     my @ids = map { start($w, contact => { first_name => "L",
         emails => [$_] }) } "3.451\@limit.example", "once\@limit.example";
     $worker->once;
-    hurry() for 1 .. 3;
+    $worker->hurry for 1 .. 3;
     is(steps(enrollment($w, $_)), "email sent", "attempts use nothing up")
         for @ids;
     my $third = start($w, contact => { first_name => "L",
@@ -328,7 +321,7 @@ subtest "a mail server with accounts, one that is away" => sub {
         "a wrong password: the operator's to mend, tried again");
     unlike($worker->log_text, qr/wrong-one/, "and in no log");
     write_file($secret, "pa55word\n");
-    hurry();
+    $worker->hurry;
     is(steps(enrollment($w, $id)), "email sent", "the right one, in TLS");
     my $nobody = CrmTest::Httpd::free_port();
     $worker->configure({ smtp_url => "smtp://127.0.0.1:$nobody",
@@ -344,7 +337,7 @@ subtest "a mail server with accounts, one that is away" => sub {
     is(scalar(grep { / warning: / } @told), 1, "and is told once");
     is(steps(enrollment($w, $id)), "email scheduled", "nobody listens: later");
     $worker->configure({ smtp_url => "smtp://127.0.0.1:$smtp->{port}" });
-    hurry();
+    $worker->hurry;
     is(steps(enrollment($w, $id)), "email sent", "somebody does");
 };
 
@@ -447,7 +440,7 @@ subtest "a provider that fails in every way" => sub {
         }
         like(steps($e), qr/^sms (?:scheduled|sending)$/, "$way: not yet");
         $provider->next_answers();
-        hurry();
+        $worker->hurry;
         is(steps(enrollment($w, $id)), "sms sent", "and then it is");
         my %keys = map { $_->{headers}{"idempotency-key"} => 1 }
             grep { $_->{json}{to} eq "+4930777$n" } $provider->requests;
@@ -466,7 +459,7 @@ subtest "a provider that fails in every way" => sub {
     ok($wait > 100 && $wait <= 121, "429 with Retry-After: 120 is believed")
         or diag($wait);
     $provider->next_answers();
-    hurry();
+    $worker->hurry;
 };
 
 subtest "11.11 nobody knows whether it was sent" => sub {
@@ -613,7 +606,7 @@ subtest "an admin's mail that is refused, now or for good" => sub {
         emails => ["r2\@x.example"] });
     $worker->once;
     is($job->(), "ready 1", "450: another time");
-    hurry();
+    $worker->hurry;
     is($job->(), "dead 2", "send_attempts bounds it");
     crmapictl_ok($database, qw(admin remove), @of, "9.450\@x.example");
 

@@ -165,6 +165,30 @@ subtest "a message is handed over when the disk has its line" => sub {
     $worker->stop;
 };
 
+subtest "a message whose line the disk does not take is not handed over" => sub {
+    for my $fault ([full => "No space left on device"],
+            [broken => "Input/output error"]) {
+        my ($flag, $cause) = @$fault;
+        my $w = space("email");
+        my $enrollment = start($w, { emails => ["$flag\@x.example"] });
+        my $had = $smtp->received;
+        my $worker = daemon();
+        $worker->expect_log(qr/\Q$cause\E/ => undef);
+        write_file("$record.$flag", "");
+        $worker->once for 1 .. 2;
+        is($smtp->received, $had, "$flag: nothing is handed over");
+        is(scalar sql($database, "SELECT e.status || ' ' || s.status FROM"
+            . " crmapi.enrollment e, crmapi.enrollment_step s WHERE"
+            . " e.id = '$enrollment' AND s.enrollment_id = e.id"),
+            "approved scheduled", "$flag: it waits");
+        unlink "$record.$flag";
+        $worker->hurry for 1 .. 2;
+        is($smtp->received, $had + 1, "$flag: it is sent once the disk is well");
+        $worker->stop;
+    }
+    recorded();
+};
+
 subtest "while the mail server has a mail, the journal says so" => sub {
     my $w = space("email");
     my $enrollment = start($w, { emails => ["mute\@x.example"] });

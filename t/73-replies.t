@@ -40,19 +40,12 @@ sub sequence {
     $worker->once;
     my $id = $r->data->{enrollment_id};
     # the first one is due at once
-    hurry() if $smtp->received == $before;
+    $worker->hurry if $smtp->received == $before;
     my ($mail) = grep { /^X-Envelope-To: \Q$email\E$/m } $smtp->received;
     my ($name) = ($mail // "") =~ /^Message-ID: <(\S+)>$/mi;
     return { enrollment => $id, mail => $mail, id => $name, email => $email,
         contact => scalar sql($database, "SELECT contact_id FROM"
             . " crmapi.enrollment WHERE id = '$id'") };
-}
-
-# Have what waits sent now.
-sub hurry {
-    sql($database, "UPDATE crmapi.job SET run_at = now() - interval '1 s'"
-        . " WHERE state = 'ready'");
-    $worker->once;
 }
 
 sub enrollment {
@@ -301,7 +294,7 @@ subtest "18.6 one mail is one message: Message-ID, From and recipient" => sub {
 
 subtest "18.4 follow-ups are in the thread" => sub {
     my $s = sequence("follow\@p.example.net");
-    hurry();
+    $worker->hurry;
     my ($second) = grep { /^Subject: .*Mail 2/m && /^X-Envelope-To: follow\@/m }
         $smtp->received;
     like($second, qr/^Subject: Re: Mail 2$/m, "Re:");
@@ -392,7 +385,7 @@ subtest "17.3 suppression of the very address that goes over the wire" => sub {
         . " reason) VALUES (gen_random_uuid(), '" . $w->id
         . "', 'Y\@xn--kln-sna.example', 'unsubscribed')");
     my $before = $smtp->received;
-    hurry() for 1 .. 2;
+    $worker->hurry for 1 .. 2;
     is(scalar $smtp->received, $before, "nothing is sent");
     is(sql($database, "SELECT count(*) FROM crmapi.enrollment_step WHERE"
         . " status NOT IN ('cancelled', 'skipped') AND enrollment_id = '"

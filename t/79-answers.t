@@ -104,13 +104,6 @@ sub fate {
     return join " ", $one->{status}, $one->{metadata}{error} // ();
 }
 
-# Have what waits sent now.
-sub hurry {
-    sql($database, "UPDATE crmapi.job SET run_at = now() - interval '1 s'"
-        . " WHERE state = 'ready'");
-    $worker->once;
-}
-
 sub mails { $smtp->mails_to($_[0]) }
 
 subtest "19.1 the subject is that of the mail that is answered" => sub {
@@ -619,7 +612,7 @@ subtest "a server that refuses, and later not" => sub {
     my $m = answer($talk, "x");
     $worker->once;
     is(fate($talk, $m), "queued", "it waits");
-    hurry();
+    $worker->hurry;
     is(fate($talk, $m), "sent", "and is sent");
     is(scalar(mails("1.451\@x.example")), 1, "once");
     for my $one (["9.550-5-7-1\@x.example", 0], ["9.550-5-1-1\@x.example", 1]) {
@@ -963,7 +956,7 @@ subtest "a step of a sequence is a message" => sub {
         auto_approve => true, contact => { emails => ["seq\@x.example"],
             phone_numbers => ["+4930123460"] } });
     status_is($r, 202, "a start");
-    hurry() for 1 .. 4;
+    $worker->hurry for 1 .. 4;
     my %talks = map { $_->{type} => $_ } @{$c->get("/api/v1/contacts/"
         . $r->data->{contact_id} . "/conversations")->data};
     is(join(" ", sort keys %talks), "3 4", "a conversation on each channel")

@@ -8,6 +8,9 @@
  *     sync PATH SIZE       fsync or fdatasync, with the file's size
  *     rename FROM TO, link FROM TO, unlink PATH
  *     send PORT TEXT       bytes for a peer
+ *
+ * While the file $CRM_RECORD_IO.full exists, the disk has no room for the journal;
+ * while $CRM_RECORD_IO.broken exists, it cannot keep the journal's lines.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -107,10 +110,30 @@ int open(const char *path, int flags, ...)
     return real(path, flags, mode);
 }
 
+/* Return whether FD is the journal and has the fault FAULT, whose errno is NUMBER. */
+static int fails(int fd, const char *fault, int number)
+{
+    const char *record = getenv("CRM_RECORD_IO");
+    char path[4096], flag[4096];
+
+    if (!record || !path_of(path, fd) || !strstr(path, "/sent.")) {
+        return 0;
+    }
+    snprintf(flag, sizeof(flag), "%s.%s", record, fault);
+    if (syscall(SYS_faccessat, AT_FDCWD, flag, F_OK)) {
+        return 0;
+    }
+    errno = number;
+    return 1;
+}
+
 ssize_t write(int fd, const void *bytes, size_t len)
 {
     REAL(ssize_t (*real)(int, const void *, size_t), "write");
 
+    if (fails(fd, "full", ENOSPC)) {
+        return -1;
+    }
     record_bytes(fd, bytes, len);
     return real(fd, bytes, len);
 }
@@ -157,7 +180,7 @@ int fsync(int fd)
 int fdatasync(int fd)
 {
     REAL(int (*real)(int), "fdatasync");
-    int result = real(fd);
+    int result = fails(fd, "broken", EIO) ? -1 : real(fd);
 
     record_sync(fd);
     return result;
