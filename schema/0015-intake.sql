@@ -803,6 +803,15 @@ BEGIN
 END
 $$;
 
+-- When a message was said: AT; but behind LATEST, the one before, if the channel has
+-- given no time, OCCURRED_AT. The clock may have been set back since: see
+-- message_answer(). Internal.
+CREATE FUNCTION crmapi.intake_said_at(at timestamptz, occurred_at timestamptz,
+        latest timestamptz) RETURNS timestamptz
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN greatest(at, CASE WHEN occurred_at IS NULL
+        THEN latest + interval '1 millisecond' END);
+
 -- Do what the valid ITEM says, as far as it is more than a claim. TALK is the
 -- conversation that it names, or has no id. SAYS: it has a message. RESULT is
 -- the result of the event, OPENED the agent if a conversation was opened.
@@ -844,11 +853,7 @@ BEGIN
         VALUES (talk.id, workspace, bot, item.channel, item.visitor_id, at);
     END IF;
     IF says THEN
-        IF item.occurred_at IS NULL THEN
-            -- the clock may have been set back since: see message_answer()
-            at := greatest(at, talk.last_message_at
-                               + interval '1 millisecond');
-        END IF;
+        at := crmapi.intake_said_at(at, item.occurred_at, talk.last_message_at);
         said := crmapi.intake_message(workspace, talk.id, item, at);
     END IF;
     -- A claim does not change the participant of an existing conversation,
@@ -859,8 +864,7 @@ BEGIN
         item.phone_number := NULL;
         item.name := NULL;
     END IF;
-    PERFORM crmapi.intake_update_conversation(workspace, talk.id, person,
-                                              item, says, at);
+    PERFORM crmapi.intake_update_conversation(workspace, talk.id, person, item, says, at);
     person := coalesce(person, talk.contact_id);
     IF item.form_id IS NOT NULL THEN
         submission := crmapi.intake_submission(workspace, person, item, at);
