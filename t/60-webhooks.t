@@ -10,6 +10,7 @@ use CrmTest;
 use CrmTest::Data;
 use CrmTest::Receiver;
 use Digest::SHA qw(hmac_sha256_base64);
+use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use JSON::PP ();
 use MIME::Base64 qw(decode_base64);
@@ -588,6 +589,45 @@ subtest "12.4 no connection to what is not public" => sub {
     like($_->{error}, qr/not allowed/, "and it says why") for @d;
     is(scalar $receiver->requests("private"), 0, "nobody came");
     $worker->configure({ %conf });
+};
+
+# A site with TLS whose certificate, FILE, is for ADDRESS: it answers 204.
+sub tls_site {
+    my ($file, $address) = @_;
+    my ($code, $out, $err) = run_program(command => ["openssl", qw(req -x509
+        -newkey rsa:2048 -nodes -days 2 -subj /CN=site -addext),
+        "subjectAltName=IP:$address", "-keyout", "$file.key", "-out", $file]);
+    die $err if $code;
+    chmod 0644, $file, "$file.key";
+    return httpd(crmapi => 0, modules => [qw(ssl alias)],
+        may_log => [qr/AH0(?:1906|1909|1873): /], conf => <<"END");
+SSLEngine On
+SSLCertificateFile $file
+SSLCertificateKeyFile $file.key
+RedirectMatch 204 .*
+END
+}
+
+subtest "webhook_ca_file says which endpoints with TLS are trusted" => sub {
+    my $dir = tempdir("crm-tls-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+    chmod 0755, $dir;
+    my ($good, $bad) = ("$dir/good.pem", "$dir/bad.pem");
+    for my $one ([$good, "127.0.0.1", "", qr/certificate/, "an unknown issuer"],
+            [$bad, "127.0.0.2", $bad, qr/ name /, "another's name"],
+            [$good, "127.0.0.1", $good, undef, "a known one"]) {
+        my ($file, $address, $trusted, $error, $name) = @$one;
+        my $site = tls_site($file, $address);
+        my $w = workspace($httpd, twin => 0);
+        endpoint($w, "https://127.0.0.1:" . $site->port . "/hook");
+        contact($w, first_name => "Tls");
+        my $worker = worker(database => $database, no_start => 1,
+            conf => { %conf, webhook_ca_file => $trusted });
+        $worker->once for 1 .. 2;
+        my ($delivery) = deliveries($w);
+        is($delivery->{status}, $error ? "pending" : "delivered", $name);
+        like((attempts($delivery))[0]{error}, $error, "$name: why") if $error;
+        $worker->stop;
+    }
 };
 
 subtest "one hanging receiver does not hold the others up" => sub {
