@@ -425,9 +425,11 @@ subtest "two windows of a visitor" => sub {
 
 # In these, the visitor is the one of the first subtest again.
 
-# Where the element SELECTOR of the chat is: its edge EDGE, in pixels.
+# Where the element SELECTOR of the chat is, once the dialog has risen: its edge EDGE,
+# in pixels.
 sub edge {
     my ($selector, $edge) = @_;
+    chat("\$('.panel').getAnimations().forEach((rise) => rise.finish())");
     return chat("\$('$selector').getBoundingClientRect().$edge");
 }
 
