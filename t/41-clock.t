@@ -17,11 +17,7 @@ plan(skip_all => "plain builds only: a library of the test's own is preloaded")
 
 my $scratch = tempdir("crm-clock-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $scratch;
-my $library = "$scratch/set_clock.so";
-my ($code, $out, $err) = run_program(command => [split(/ /, $CrmTest::BUILD{CC}),
-    qw(-shared -fPIC -pthread -o), $library, "$CrmTest::TOP/t/lib/set_clock.c",
-    "-ldl"]);
-is($code, 0, "a library that sets the clock") or diag($err);
+my $library = library("set_clock", $scratch);
 
 # Set the clock of HOST by SECONDS, seen from the true time.
 sub set_clock {

@@ -26,16 +26,9 @@ my $provider = CrmTest::Provider->new;
 
 # ---- the recorder ---------------------------------------------------------------
 
-my $library = "$scratch/record_io.so";
-{
-    my ($code, $out, $err) = run_program(command => [
-        split(/ /, $CrmTest::BUILD{CC}), qw(-shared -fPIC -o), $library,
-        "$CrmTest::TOP/t/lib/record_io.c", "-ldl"]);
-    is($code, 0, "a library that records what is written, synced and sent")
-        or diag($err);
-}
 my $record = "$scratch/record";
-my %recorded = (LD_PRELOAD => $library, CRM_RECORD_IO => $record);
+my %recorded = (LD_PRELOAD => library("record_io", $scratch),
+    CRM_RECORD_IO => $record);
 
 # What was recorded since the last call: [verb, what, text], in its order.
 sub recorded {

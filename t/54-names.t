@@ -18,11 +18,7 @@ plan(skip_all => "plain builds only: a library of the test's own is preloaded")
 
 my $scratch = tempdir("crm-names-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 chmod 0755, $scratch;
-my $library = "$scratch/set_names.so";
-my ($code, $out, $err) = run_program(command => [split(/ /, $CrmTest::BUILD{CC}),
-    qw(-shared -fPIC -o), $library, "$CrmTest::TOP/t/lib/set_names.c", "-ldl"]);
-is($code, 0, "a library with names") or diag($err);
-my %env = (LD_PRELOAD => $library, CRM_NAMES => "$scratch/names");
+my %env = (LD_PRELOAD => library("set_names", $scratch), CRM_NAMES => "$scratch/names");
 
 # Have NAME lead to ADDRESSES, in their order.
 sub lead {

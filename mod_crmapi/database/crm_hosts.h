@@ -14,8 +14,8 @@ const char *crm_hosts_value(const PQconninfoOption *options,
 
 /* Return TEXT, a message of libpq about a connection that failed, on one line in
  * RESULT_POOL: what it says of each host, once, separated by "; ". libpq tries a host
- * with TLS and without. What is not about a server is without
- * what is in quotes: it may be a part of a password. */
+ * with TLS and without. What is not about a server is without what is in quotes: it may
+ * be a part of a password. */
 const char *crm_hosts_cause(const char *text, apr_pool_t *result_pool);
 
 /* Return why CONNINFO cannot be used, in RESULT_POOL, or NULL: libpq cannot

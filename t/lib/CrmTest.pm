@@ -63,11 +63,22 @@ use CrmTest::Workspace;
 
 our @EXPORT = (qw(httpd worker database sql workspace crmapictl crmapictl_ok postgres
     status_is json_is error_is wait_for run_program read_file write_file
-    uuid sanitized valgrinded busy true false done_testing),
+    uuid library sanitized valgrinded busy true false done_testing),
     grep { $_ ne "done_testing" } @Test::More::EXPORT);
 
 binmode $_, ":utf8" for map { Test::More->builder->$_ }
     qw(output failure_output todo_output);
+
+# Compile t/lib/NAME.c to a library in FOLDER, for LD_PRELOAD. Return its path.
+sub library {
+    my ($name, $folder) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $file = "$folder/$name.so";
+    my ($code, $out, $err) = run_program(command => [split(/ /, $BUILD{CC}),
+        qw(-shared -fPIC -pthread -o), $file, "$TOP/t/lib/$name.c", "-ldl"]);
+    is($code, 0, "the library $name") or diag($err);
+    return $file;
+}
 
 sub true { JSON::PP::true }
 sub false { JSON::PP::false }
