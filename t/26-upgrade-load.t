@@ -226,8 +226,8 @@ for my $result (@results) {
 }
 diag(sprintf "%d requests, %.0f a second, the slowest %.0f ms", $n,
     $n / $seconds, 1000 * $slowest);
-cmp_ok($n / $seconds, ">", 0.9 * $RATE, "$RATE requests a second: nothing else"
-    . " may use the machine");
+cmp_ok($n / $seconds, ">", 0.9 * $RATE / busy(), "$RATE requests a second, fewer"
+    . " where others use the machine");
 is_deeply([keys %status], ["2xx"], "16.2 every request succeeds: $n")
     or diag(explain(\%status), @bad);
 my ($longest) = $watch->result;
