@@ -342,10 +342,8 @@ subtest "6.2 an operation without fields takes none" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
     my %form = ("Content-Type" => "application/x-www-form-urlencoded");
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "Welcome", bot_id => $w->agent, allowed_channels => ["email"],
-        steps => [{ channel => "email", email_subject => "Hello",
-            email_body => "Dear you" }] }]);
+    my $template = $w->template([{ email_subject => "Hello",
+        email_body => "Dear you" }]);
     my $enrollment = $c->post("/api/v1/sequences/start", {
         template_id => $template, contact => { emails => ["p\@x.org"] },
         })->data->{enrollment_id};

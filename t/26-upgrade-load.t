@@ -58,10 +58,8 @@ my @workers = map { local $CrmTest::BUILD{WORKER} = install("worker", $_,
     $now{worker}); worker(database => $database, conf => {
     $smtp->relay }) } 0, 1;
 my $w = workspace($httpds[0], plan => "pro", twin => 0);
-my ($template) = $w->import_objects([{ object => "sequence_template",
-    name => "T", bot_id => $w->agent, allowed_channels => ["email"],
-    steps => [map { { channel => "email", delay => 0, email_subject => "S$_",
-    email_body => "B" } } 1, 2] }]);
+my $template = $w->template([map { { delay => 0, email_subject => "S$_",
+    email_body => "B" } } 1, 2]);
 
 my $start = time;
 my ($id, $bot) = ($w->id, $w->agent);

@@ -69,9 +69,7 @@ sub paths_are_gone {
     gone_is($c->get("$path/$_"), $into, "GET $_")
         for qw(activities conversations activities?cursor=*);
     gone_is(merge($w, $id, $into), $into, "a merge into it");
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email"], steps =>
-        [{ channel => "email", email_subject => "x", email_body => "y" }] }]);
+    my $template = $w->template([{ email_subject => "x", email_body => "y" }]);
     for my $case (["/activities", activity_type => "note"],
         ["/sequences/start", template_id => $template]) {
         my ($at, @members) = @$case;
@@ -357,8 +355,7 @@ sub write_beside_merges {
 subtest "20.5 beside 16 writers: nothing is lost, nothing is there twice" => sub {
     my $w = workspace($httpd);
     $w->ctl("workspace", "set", $w->id, "--events", "on");
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email"] }]);
+    my $template = $w->template;
     my @pairs = map { my $n = $_; [map { made($w, emails =>
         ["$_$n\@x.org"])->{id} } "a", "b"] } 1 .. $MERGES;
     my %all;

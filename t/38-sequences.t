@@ -787,8 +787,7 @@ subtest "11.1 all or nothing: the database fails on the last row" => sub {
     my $own = database();
     my $failing = httpd(database => $own);
     my $w = workspace($failing);
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email"] }]);
+    my $template = $w->template;
     sql($own, <<'END');
 CREATE FUNCTION crmapi.test_end() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

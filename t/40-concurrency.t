@@ -316,8 +316,7 @@ subtest "9.4 derived values in the very next read, from any process" => sub {
 subtest "10.3, 11.5 what is united loses nothing, whoever writes beside"
         => sub {
     my $w = workspace($httpd);
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email"] }]);
+    my $template = $w->template;
     my $c = $w->client;
     my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
         phone_numbers => ["+493012345"], emails => ["p\@x.org"] })

@@ -30,10 +30,9 @@ my @STEPS = (
 sub with_template {
     my (%members) = @_;
     my $w = workspace($httpd);
-    ($w->{template}) = $w->import_objects([{ object => "sequence_template",
-        name => "Welcome", bot_id => $w->agent, stop_on_reply => true,
-        allowed_channels => [qw(email sms voice)], steps => \@STEPS,
-        %members }]);
+    $w->{template} = $w->template(\@STEPS, name => "Welcome",
+        allowed_channels => [qw(email sms voice)], stop_on_reply => true,
+        %members);
     return $w;
 }
 

@@ -45,9 +45,8 @@ my $templates = 0;
 sub with_template {
     my ($steps) = @_;
     my $w = workspace($httpd);
-    ($w->{template}) = $w->import_objects([{ object => "sequence_template",
-        name => "Welcome", bot_id => $w->agent, stop_on_reply => true,
-        allowed_channels => [qw(email sms voice)], steps => $steps }]);
+    $w->{template} = $w->template($steps, name => "Welcome",
+        allowed_channels => [qw(email sms voice)], stop_on_reply => true);
     my $n = ++$templates;
     $w->{phone} = "+493099$n";
     sql($database, "UPDATE crmapi.agent SET agent_email = 'ada$n\@crm.example',"

@@ -18,11 +18,8 @@ my $c = $w->client;
 my %conf = (maildir => "$folder/outbox", mail_domain => "crm.example",
     mail_from => "site\@site.example");
 my $worker = worker(database => $database, no_start => 1, conf => { %conf });
-my ($template) = $w->import_objects([{ object => "sequence_template",
-    name => "T", bot_id => $w->agent, allowed_channels => ["email", "sms"],
-    steps => [{ channel => "email", email_subject => "S",
-        email_body => "B" }, { channel => "sms", sms_body => "M",
-        delay => "0s" }] }]);
+my $template = $w->template([{ email_subject => "S", email_body => "B" },
+    { sms_body => "M", delay => "0s" }]);
 
 # What becomes of a mail from FROM, and of an SMS: "sent", or the error.
 my $people = 0;

@@ -20,10 +20,8 @@ my $contacts = 10_000;
 sub with_template {
     my (@steps) = @_;
     my $w = workspace($httpd, twin => 0);
-    ($w->{template}) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, steps => \@steps,
-        stop_on_reply => true,
-        allowed_channels => [qw(email sms voice)] }]);
+    $w->{template} = $w->template(\@steps, stop_on_reply => true,
+        allowed_channels => [qw(email sms voice)]);
     return $w;
 }
 

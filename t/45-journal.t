@@ -90,9 +90,7 @@ my %step = (email => { channel => "email", email_subject => "Hello",
 sub space {
     my ($channel) = @_;
     my $w = workspace($httpd, twin => 0);
-    ($w->{template}) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => [$channel],
-        steps => [$step{$channel}] }]);
+    $w->{template} = $w->template([$step{$channel}]);
     return $w;
 }
 

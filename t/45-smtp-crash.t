@@ -18,10 +18,8 @@ postgres()->wait_reaping;
 # A workspace whose template sends one mail.
 sub space {
     my $w = workspace($httpd, twin => 0);
-    ($w->{template}) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email"],
-        steps => [{ channel => "email", email_subject => "Hello",
-            email_body => "It is {{first_name}}." }] }]);
+    $w->{template} = $w->template([{ email_subject => "Hello",
+        email_body => "It is {{first_name}}." }]);
     return $w;
 }
 

@@ -19,8 +19,7 @@ my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my @named = (bot_id => $w->agent);
-my ($template) = $w->import_objects([{ object => "sequence_template",
-    name => "T", bot_id => $w->agent, allowed_channels => ["email"] }]);
+my $template = $w->template;
 
 # The headers of a request with KEY.
 sub key { return (headers => { "Idempotency-Key" => $_[0], @_[1 .. $#_] }) }

@@ -23,8 +23,7 @@ $httpd->may_log(qr/CRM(?:130[345]|200[14]): /,
     qr/AH00052: child pid \d+ exit/);
 my $w = workspace($httpd, twin => 0);
 my @named = (bot_id => $w->agent);
-my ($template) = $w->import_objects([{ object => "sequence_template",
-    name => "T", bot_id => $w->agent, allowed_channels => ["email"] }]);
+my $template = $w->template;
 my $json = JSON::PP->new->utf8->canonical;
 my @KINDS = qw(contact company card activity upsert start patch delete);
 

@@ -56,10 +56,8 @@ $worker->may_log(qr/CRM(?:2001|2002|2004|2005|2007|3003|3005|3101|3122): /);
 # One workspace is written to without pause. The messages and webhooks of the
 # other one are looked at.
 my ($busy, $w) = map { workspace($httpd, twin => 0) } 1, 2;
-my ($template) = $w->import_objects([{ object => "sequence_template",
-    name => "T", bot_id => $w->agent, allowed_channels => ["sms"],
-    steps => [{ channel => "sms", sms_body => "1" },
-        { channel => "sms", delay => 0, sms_body => "2" }] }]);
+my $template = $w->template([{ sms_body => "1" },
+    { delay => 0, sms_body => "2" }]);
 $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
     $receiver->url("hook/200"), "--events", "contact.created");
 

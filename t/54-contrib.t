@@ -31,10 +31,7 @@ my $worker = worker(database => $httpd->{database}, conf => {
     status_listen => "127.0.0.1:$port", webhook_private => "on" });
 $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
     $receiver->url("good/200"), "--events", "contact.created");
-my ($template) = $w->import_objects([{ object => "sequence_template",
-    name => "T", bot_id => $w->agent, allowed_channels => ["email"],
-    steps => [{ channel => "email", email_subject => "S",
-        email_body => "B" }] }]);
+my $template = $w->template([{ email_subject => "S", email_body => "B" }]);
 status_is($w->client->post("/api/v1/sequences/start", {
     template_id => $template, auto_approve => JSON::PP::true,
     contact => { first_name => "C", emails => ["c\@x.org"] } }), 202,

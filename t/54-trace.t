@@ -121,10 +121,7 @@ subtest "every way to write" => sub {
             headers => $headers), $status, $path);
         child_ok(traces_sent(1), $trace, "01", $path);
     }
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email"],
-        steps => [{ channel => "email", email_subject => "S",
-            email_body => "B" }] }]);
+    my $template = $w->template([{ email_subject => "S", email_body => "B" }]);
     status_is(send_write("POST", "/sequences/start", {
         template_id => $template, contact => { first_name => "C",
             emails => ["s\@x.org"] } }, $good), 202, "a start");

@@ -89,10 +89,8 @@ subtest "what was sent is equal to the counters" => sub {
     $contact->();
     is(becomes('crmapid_webhook_deliveries_total{result="gone"}', 1), 1,
         "an endpoint that is gone");
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email"],
-        steps => [map { { channel => "email",
-            email_subject => "S", email_body => "B", delay => "0s" } } 1 .. 2] }]);
+    my $template = $w->template([map { { email_subject => "S",
+        email_body => "B", delay => "0s" } } 1 .. 2]);
     for my $n (1 .. 3) {
         status_is($w->client->post("/api/v1/sequences/start", {
             template_id => $template, auto_approve => JSON::PP::true,

@@ -103,10 +103,7 @@ subtest "12.1 contact.created, from every way a contact comes to be" => sub {
     my $r = $c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
         contacts => [{ emails => ["up\@x.org"] }] });
     $made{"upsert"} = $r->data->{created}[0]{id};
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email"],
-        steps => [{ channel => "email", email_subject => "S",
-            email_body => "B" }] }]);
+    my $template = $w->template([{ email_subject => "S", email_body => "B" }]);
     $r = $c->post("/api/v1/sequences/start", { template_id => $template,
         contact => { emails => ["lead\@x.org"] } });
     $made{"sequences/start"} = $r->data->{contact_id};

@@ -143,12 +143,8 @@ subtest "13.4 every type, with data as the API shows it" => sub {
         "message.created: as the list shows it");
     ($told) = grep { $_->{type} eq "conversation.created" } @$events;
     is($told->{data}{id}, $talk, "conversation.created");
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", %own, allowed_channels => ["email", "sms", "voice"],
-        steps => [{ channel => "email",
-            email_subject => "S", email_body => "B" }, { channel => "sms",
-            sms_body => "B" }, { channel => "voice", voice_objective => "O",
-            voice_script => "B" }] }]);
+    my $template = $w->template([{ email_subject => "S", email_body => "B" },
+        { sms_body => "B" }, { voice_objective => "O", voice_script => "B" }]);
     my $lead = $c->post("/api/v1/sequences/start", { template_id => $template,
         contact => { emails => ["l\@x.org"], phone_numbers => ["+4930200001"] } })
         ->data;

@@ -28,11 +28,9 @@ sub space {
         "boss\@$w->{name}.example");
     $w->ctl(qw(webhook add --workspace), $w->id, "--url",
         $receiver->url("$w->{name}/200"), "--events", "contact.created");
-    ($w->{template}) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email"],
-        steps => [map { { channel => "email", email_subject => "Step $_",
-            email_body => "Hello {{first_name}}", delay => "1m" } }
-            1 .. $steps // 1] }]);
+    $w->{template} = $w->template([map { { email_subject => "Step $_",
+        email_body => "Hello {{first_name}}", delay => "1m" } }
+        1 .. $steps // 1]);
     return $w;
 }
 

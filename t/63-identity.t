@@ -20,10 +20,7 @@ my $worker = worker(database => $database, no_start => 1, conf => {
     mail_from => "crm\@crm.example" });
 my $w = workspace($httpd);
 my $c = $w->client;
-my ($template) = $w->import_objects([{ object => "sequence_template",
-    name => "Welcome", bot_id => $w->agent, allowed_channels => ["email"],
-    steps => [{ channel => "email", email_subject => "Hi",
-        email_body => "Hi" }] }]);
+my $template = $w->template([{ email_subject => "Hi", email_body => "Hi" }]);
 
 my $people = 0;
 # The texts of one new address, the canonical one first.

@@ -45,11 +45,9 @@ sub start {
 }
 
 sub fill {
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email"],
-        steps => [map { { channel => "email", email_subject => "Step $_",
-            email_body => "Hello", delay => "1h" } } 1, 2] },
-        { object => "form", id => my $form = uuid(), bot_id => $w->agent,
+    my $template = $w->template([map { { email_subject => "Step $_",
+        email_body => "Hello", delay => "1h" } } 1, 2]);
+    $w->import_objects([{ object => "form", id => my $form = uuid(), bot_id => $w->agent,
             name => "Form" },
         { object => "suppression", email => 'no@dump.example',
             reason => "Tab\there, \\N and a line\nfeed" },

@@ -26,10 +26,8 @@ $PEOPLE = @workspaces * $EACH;
 # A workspace with a template of three messages and an endpoint.
 sub prepared {
     my $w = workspace($httpd, twin => 0);
-    ($w->{template}) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["sms"],
-        steps => [map { { channel => "sms", delay => 0, sms_body => "Hi $_" } }
-            1 .. 3] }]);
+    $w->{template} = $w->template([map { { delay => 0, sms_body => "Hi $_" } }
+        1 .. 3]);
     $w->ctl("webhook", "add", "--workspace", $w->id, "--url", $provider->url,
         "--events", "contact.created,enrollment.updated");
     return $w;

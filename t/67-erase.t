@@ -125,12 +125,9 @@ sub plant {
         "/crmapi/intake/v1/forms/$form", body => "email=$OTHER&q=$TOKEN",
         headers => { "Content-Type" => "application/x-www-form-urlencoded" }),
         200, "a form");
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email", "sms"],
-        steps => [{ channel => "email", email_subject => "{{first_name}}",
-            email_body => "{{last_name}}" }, { channel => "sms",
-            sms_body => "{{notes}}", delay => "1d" }, { channel => "email",
-            email_subject => "b", email_body => "{{email}}" }] }]);
+    my $template = $w->template([{ email_subject => "{{first_name}}",
+        email_body => "{{last_name}}" }, { sms_body => "{{notes}}",
+        delay => "1d" }, { email_subject => "b", email_body => "{{email}}" }]);
     $r = $c->post("/api/v1/sequences/start", { template_id => $template,
         auto_approve => true, name => "Q $TOKEN", contact => {
         emails => [$MAIL] } });
@@ -412,10 +409,7 @@ subtest "what is being sent is waited for by crmapid" => sub {
 };
 
 subtest "a daemon that stood still hands nothing over" => sub {
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "Still", bot_id => $w->agent, allowed_channels => ["email"],
-        steps => [{ channel => "email", email_subject => "S",
-            email_body => "B" }] }]);
+    my $template = $w->template([{ email_subject => "S", email_body => "B" }]);
     my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
         auto_approve => false, contact => { emails => ["still-$MAIL"] } });
     my ($id, $enrollment) = @{$r->data}{qw(contact_id enrollment_id)};
@@ -621,10 +615,8 @@ subtest "an address is found in every notation, and no part of another" => sub {
 };
 
 subtest "a contact that was deleted before" => sub {
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email"],
-        steps => [{ channel => "email", email_subject => "{{first_name}}",
-            email_body => "{{email}}" }] }]);
+    my $template = $w->template([{ email_subject => "{{first_name}}",
+        email_body => "{{email}}" }]);
     my ($form) = $w->import_objects([{ object => "form", bot_id => $w->agent,
         name => "F" }]);
     my @gone = map {

@@ -470,10 +470,8 @@ subtest "contacts: whose event it is (contract 10.1)" => sub {
 
 subtest "a reply stops a sequence, a webhook tells of the contact" => sub {
     my $own = space(twin => 0);
-    my ($template) = $own->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $own->agent, stop_on_reply => true,
-        allowed_channels => ["sms"], steps => [{ channel => "sms",
-            sms_body => "x" }] }]);
+    my $template = $own->template([{ sms_body => "x" }],
+        stop_on_reply => true);
     $own->ctl("webhook", "add", "--workspace", $own->id, "--url",
         "https://hooks.example/", "--events", "contact.created");
     my $start = sub { $own->client->post("/api/v1/sequences/start",
@@ -498,10 +496,8 @@ subtest "a reply stops a sequence, a webhook tells of the contact" => sub {
 subtest "verified: false is a claim" => sub {
     my $own = space(twin => 0);
     my $api = $own->client;
-    my ($template) = $own->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $own->agent, stop_on_reply => true,
-        allowed_channels => ["sms"], steps => [{ channel => "sms",
-            sms_body => "x" }] }]);
+    my $template = $own->template([{ sms_body => "x" }],
+        stop_on_reply => true);
     my $enrollment = $api->post("/api/v1/sequences/start", { template_id =>
         $template, contact => { phone_numbers => ["+49307771"] } })
         ->data->{enrollment_id};

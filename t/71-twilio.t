@@ -203,10 +203,7 @@ subtest "senders without a number, and WhatsApp" => sub {
 };
 
 subtest "STOP suppresses and stops, START lifts" => sub {
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, stop_on_reply => true,
-        allowed_channels => ["sms"], steps => [{ channel => "sms",
-            sms_body => "x" }] }]);
+    my $template = $w->template([{ sms_body => "x" }], stop_on_reply => true);
     my $start = sub { $w->client->post("/api/v1/sequences/start",
         { template_id => $template, contact => { phone_numbers => [$_[0]] } })
         ->data->{enrollment_id} };
@@ -553,10 +550,7 @@ END
 };
 
 subtest "an inbound call stops a sequence when somebody has talked" => sub {
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "V", bot_id => $w->agent, stop_on_reply => true,
-        allowed_channels => ["sms"], steps => [{ channel => "sms",
-            sms_body => "x" }] }]);
+    my $template = $w->template([{ sms_body => "x" }], stop_on_reply => true);
     my $id = $w->client->post("/api/v1/sequences/start",
         { template_id => $template, contact =>
             { phone_numbers => ["+4918200001"] } })->data->{enrollment_id};
@@ -570,10 +564,8 @@ subtest "an inbound call stops a sequence when somebody has talked" => sub {
 
 subtest "a reply is of whoever was texted at its number" => sub {
     my $worker = worker(database => $database, no_start => 1);
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "R", bot_id => $w->agent, stop_on_reply => true,
-        allowed_channels => ["sms"], steps => [map { { channel => "sms",
-            sms_body => "x" } } 1, 2] }]);
+    my $template = $w->template([map { { sms_body => "x" } } 1, 2],
+        stop_on_reply => true);
     my ($shared, $old) = ("+491761000001", "+491761000002");
     $w->client->post("/api/v1/contacts", { bot_id => $w->agent,
         phone_numbers => [$shared] });

@@ -627,10 +627,8 @@ subtest "hostile requests" => sub {
 };
 
 subtest "a submission stops no sequence" => sub {
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, stop_on_reply => true,
-        allowed_channels => ["email"], steps => [{ channel => "email",
-            email_subject => "s", email_body => "x" }] }]);
+    my $template = $w->template([{ email_subject => "s", email_body => "x" }],
+        stop_on_reply => true);
     my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
         "stops");
     my $id = $c->post("/api/v1/sequences/start", { template_id => $template,

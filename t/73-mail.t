@@ -64,8 +64,7 @@ sub metadata {
         . " crmapi.message WHERE id = '$_[0]'"));
 }
 
-my ($template) = $w->import_objects([{ object => "sequence_template",
-    name => "Welcome", bot_id => $w->agent, allowed_channels => ["email"] }]);
+my $template = $w->template;
 
 # An enrollment of EMAIL whose steps were generated, and have the Message-ID
 # <ID@x.org>: (its id, its first step's, its contact's).

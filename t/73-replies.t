@@ -24,10 +24,8 @@ my $smtp = CrmTest::Smtpd->new;
 my $worker = worker(database => $database, no_start => 1, conf => {
     $smtp->relay, public_url => "https://crm.example.org" });
 
-my ($template) = $w->import_objects([{ object => "sequence_template",
-    name => "Two", bot_id => $w->agent, allowed_channels => ["email"],
-    steps => [map { { channel => "email", email_subject => "Mail $_",
-        email_body => "Dear you", delay => "1h" } } 1, 2] }]);
+my $template = $w->template([map { { email_subject => "Mail $_",
+    email_body => "Dear you", delay => "1h" } } 1, 2]);
 
 # A sequence to EMAIL whose first mail was sent: { enrollment, contact, mail,
 # id (the Message-ID without brackets) }.

@@ -946,12 +946,10 @@ subtest "an answer waits for no steps that are due" => sub {
 };
 
 subtest "a step of a sequence is a message" => sub {
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "Two", bot_id => $w->agent, allowed_channels => [qw(email sms)],
-        steps => [{ channel => "email", email_subject => "Hello",
-            email_body => "First" }, { channel => "email", delay => "1m",
-            email_subject => "Hello again", email_body => "Second" },
-            { channel => "sms", delay => "1m", sms_body => "Third" }] }]);
+    my $template = $w->template([{ email_subject => "Hello",
+        email_body => "First" }, { delay => "1m",
+        email_subject => "Hello again", email_body => "Second" },
+        { delay => "1m", sms_body => "Third" }]);
     my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
         auto_approve => true, contact => { emails => ["seq\@x.example"],
             phone_numbers => ["+4930123460"] } });

@@ -129,10 +129,8 @@ sub send_mail {
         . " 'smtp://127.0.0.1:$smtp'");
 }
 
-my ($template) = $w->import_objects([{ object => "sequence_template",
-    name => "One", bot_id => $w->agent, allowed_channels => ["email"],
-    steps => [{ channel => "email", email_subject => "Grüße aus Köln",
-        email_body => "Hello — первый" }] }]);
+my $template = $w->template([{ email_subject => "Grüße aus Köln",
+    email_body => "Hello — первый" }]);
 sub start {
     my ($who) = @_;
     my $r = $c->post("/api/v1/sequences/start", { template_id => $template,

@@ -101,11 +101,8 @@ sub answer {
     return sent();
 }
 
-my ($template) = $w->import_objects([{ object => "sequence_template",
-    name => "Two", bot_id => $w->agent, allowed_channels => ["email"],
-    steps => [{ channel => "email", email_subject => "Hello",
-        email_body => "First" }, { channel => "email", delay => "1m",
-        email_subject => "Hello again", email_body => "Second" }] }]);
+my $template = $w->template([{ email_subject => "Hello", email_body => "First" },
+    { delay => "1m", email_subject => "Hello again", email_body => "Second" }]);
 my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
     auto_approve => true, contact => { emails => ["ann\@x.example"] } });
 status_is($r, 202, "a sequence");

@@ -348,10 +348,8 @@ subtest "api.md: every example runs when pasted" => sub {
     for my $number (1 .. @blocks) {
         $script .= "$blocks[$number - 1]\necho; echo '\@\@ done $number'\n";
     }
-    $w->import_objects([{ object => "sequence_template", bot_id => $w->agent,
-        name => "Welcome", allowed_channels => ["email"],
-        steps => [{ channel => "email", email_subject => "Welcome",
-            email_body => "Hello" }] }]);
+    $w->template([{ email_subject => "Welcome", email_body => "Hello" }],
+        name => "Welcome");
     my $file = $httpd->dir . "/examples.sh";
     write_file($file, $script);
     my ($exit, $out, $err) = run_program(command => ["sh", "-eu", $file],

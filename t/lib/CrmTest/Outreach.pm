@@ -17,10 +17,8 @@ use CrmTest::Smtpd;
 # Sequences of W, of three mails an hour apart.
 sub new {
     my ($class, $w) = @_;
-    my ($template) = $w->import_objects([{ object => "sequence_template",
-        name => "T", bot_id => $w->agent, allowed_channels => ["email"],
-        steps => [map { { channel => "email", email_subject => "Step $_",
-            email_body => "Hello {{first_name}}", delay => "1h" } } 1 .. 3] }]);
+    my $template = $w->template([map { { email_subject => "Step $_",
+        email_body => "Hello {{first_name}}", delay => "1h" } } 1 .. 3]);
     return bless { w => $w, template => $template, taken => 0, count => {},
         smtp => CrmTest::Smtpd->new }, $class;
 }

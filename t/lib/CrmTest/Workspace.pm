@@ -174,6 +174,20 @@ sub import_objects {
     return @ids;
 }
 
+# Import a sequence template of the agent with STEPS, each for the channel that its
+# texts are of, and one in the twin; its id. MEMBERS override what it has.
+sub template {
+    my ($self, $steps, %members) = @_;
+    my @steps = map { { channel => exists $_->{sms_body} ? "sms"
+        : exists $_->{voice_script} ? "voice" : "email", %$_ } } @{$steps || []};
+    my %channels = map { $_->{channel} => 1 } @steps;
+
+    return ($self->import_objects([{ object => "sequence_template", name => "T",
+        bot_id => $self->agent, steps => \@steps,
+        allowed_channels => [%channels ? sort keys %channels : "email"],
+        %members }]))[0];
+}
+
 # The id of OBJECT_ID's copy in the twin.
 sub twin_of {
     my ($self, $id) = @_;
