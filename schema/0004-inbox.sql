@@ -37,6 +37,7 @@ CREATE TABLE crmapi.conversation (
     last_message crmapi.prose,
     last_message_at timestamptz(3),
     last_active_at timestamptz(3),
+    unanswered boolean NOT NULL DEFAULT false, -- not shown; lists filter by it
     sentiment_positive boolean,
     sentiment_score crmapi.amount CHECK (sentiment_score BETWEEN -1 AND 1),
     sentiment_summary crmapi.prose,
@@ -90,6 +91,14 @@ CREATE INDEX conversation_assigned ON crmapi.conversation
     (workspace_id, assigned_to, created_at, id, type, active)
     INCLUDE (deleted, archived, human_takeover)
     WHERE assigned_to IS NOT NULL;
+-- the filter assigned: each conversation is in this index or the one before
+CREATE INDEX conversation_unassigned ON crmapi.conversation
+    (workspace_id, created_at, id, type, active)
+    INCLUDE (deleted, archived, human_takeover)
+    WHERE assigned_to IS NULL;
+CREATE INDEX conversation_unanswered ON crmapi.conversation
+    (workspace_id, created_at, id, assigned_to, active)
+    INCLUDE (deleted, archived, human_takeover) WHERE unanswered;
 CREATE INDEX conversation_type ON crmapi.conversation
     (workspace_id, type, created_at, id, active)
     INCLUDE (deleted, archived, human_takeover);

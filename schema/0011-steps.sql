@@ -344,7 +344,9 @@ BEGIN
                 AND at >= coalesce(c.last_message_at, '-infinity')
             THEN left(said, 255) ELSE c.last_message END,
         last_message_at = greatest(c.last_message_at, at),
-        last_active_at = greatest(c.last_active_at, at)
+        last_active_at = greatest(c.last_active_at, at),
+        unanswered = c.unanswered
+            AND at < coalesce(c.last_message_at, '-infinity')
     WHERE c.workspace_id = step_message.workspace AND c.id = talk;
 END
 $$;

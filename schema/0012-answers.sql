@@ -354,7 +354,7 @@ BEGIN
     UPDATE crmapi.conversation c SET active = true,
         last_message = left(message_answer.content, 255),
         last_message_at = greatest(c.last_message_at, at),
-        last_active_at = greatest(c.last_active_at, at)
+        last_active_at = greatest(c.last_active_at, at), unanswered = false
     WHERE c.workspace_id = message_answer.workspace
       AND c.id = message_answer.conversation;
     IF files IS NOT NULL THEN

@@ -556,6 +556,22 @@ BEGIN
 END
 $$;
 
+-- Whether a conversation of the type CHANNEL waits for an answer after ITEM's
+-- message, if it is later than all others; WAITED: whether it did before, OPENS: the
+-- message opens it. Calls cannot be answered, a request to send nothing more needs
+-- none, and what a program says by itself, such as a greeting, is none. Internal.
+CREATE FUNCTION crmapi.intake_unanswered(waited boolean, channel smallint,
+        item crmapi.intake_item, opens boolean) RETURNS boolean
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE coalesce(item.role, CASE WHEN item.outbound THEN 'assistant'
+                ELSE 'user' END)
+        WHEN 'user' THEN waited OR (opens AND channel <> 2
+            AND item.suppress IS NULL AND item.lift IS NULL)
+        WHEN 'assistant' THEN waited AND (item.automatic IS TRUE
+            OR item.tool_used IS NOT NULL)
+        WHEN 'human' THEN false
+        ELSE waited END;
+
 -- Update CONVERSATION for ITEM of the time AT from the contact PERSON. SAYS:
 -- it has a message, which opens the conversation again unless a program has
 -- answered. Locks: conversation, chat_unseen. Internal.
@@ -582,6 +598,10 @@ BEGIN
         last_message_at = CASE WHEN says
             THEN greatest(c.last_message_at, at) ELSE c.last_message_at END,
         last_active_at = greatest(c.last_active_at, at),
+        unanswered = CASE WHEN says AND at >= coalesce(c.last_message_at,
+                                                       '-infinity')
+            THEN crmapi.intake_unanswered(c.unanswered, c.type, item, opens)
+            ELSE c.unanswered END,
         active = CASE WHEN item.ended THEN false
             ELSE c.active OR opens END,
         archived = CASE WHEN opens AND c.archived THEN false

@@ -23,9 +23,10 @@ SELECT gen_random_uuid(), '$id', '$bot', CASE WHEN n % 2 = 0 THEN 'Anna' END,
        '2026-01-01'::timestamptz + n / 4 * interval '1 ms',
        '2026-01-01'::timestamptz + n * 7919 % $rows / 3 * interval '1 ms'
 FROM generate_series(1, $rows) n;
-INSERT INTO crmapi.conversation (id, workspace_id, bot_id, type, created_at,
-    last_message_at)
-SELECT gen_random_uuid(), '$id', '$bot', 1,
+INSERT INTO crmapi.conversation (id, workspace_id, bot_id, assigned_to,
+    unanswered, type, created_at, last_message_at)
+SELECT gen_random_uuid(), '$id', '$bot', CASE WHEN n % 2 = 0 THEN 'ann' END,
+       n % 3 = 0, 1,
        '2026-01-01'::timestamptz + n / 4 * interval '1 ms',
        CASE WHEN n % 2 > 0 THEN
            '2026-02-01'::timestamptz + n % 1000 * interval '1 ms' END
@@ -67,6 +68,8 @@ for my $case (["contacts", "contact"], ["contacts", "contact", bot_id => $bot],
         ["contacts", "contact", search => "an"],
         ["contacts", "contact", search => "anna"],
         ["conversations", "conversation"],
+        ["conversations", "conversation", assigned => "false"],
+        ["conversations", "conversation", unanswered => "true"],
         ["conversations", "conversation", sort => "last_message_at"],
         ["conversations", "conversation", sort => "last_message_at",
             order => "asc"]) {
@@ -77,7 +80,8 @@ for my $case (["contacts", "contact"], ["contacts", "contact", bot_id => $bot],
         my $cursor = pages($path, \%query, "*", 5);
         my $first = read_so_far($table) - $begin;
         # past the half: where last_message_at is null
-        $cursor = pages($path, \%query, $cursor, $query{search} ? 20 : 45);
+        $cursor = pages($path, \%query, $cursor, $query{unanswered} ? 9
+            : $query{search} || $query{assigned} ? 20 : 45);
         my $between = read_so_far($table);
         pages($path, \%query, $cursor, 5);
         my $deep = read_so_far($table) - $between;

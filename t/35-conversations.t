@@ -30,6 +30,7 @@ sub made {
     %members = (type => 1, %members);
     my ($id) = $w->import_objects([{ object => "conversation",
         bot_id => $w->agent, %members }]);
+    delete $members{unanswered};    # it is not shown
     return conversation_of($w, %members, id => $id);
 }
 
@@ -190,6 +191,7 @@ subtest "spec /conversations: query parameters" => sub {
     my @rows = (
         { type => 1, created_at => "2026-01-01T00:00:00.000Z",
             contact_id => $contact, visitor_id => "v1", email => "Q\@x.org",
+            unanswered => true,
             last_message_at => "2026-02-03T00:00:00.000Z" },
         { type => 2, created_at => "2026-01-02T00:00:00.000Z",
             bot_id => $agent, assigned_to => "u1", active => false,
@@ -200,10 +202,11 @@ subtest "spec /conversations: query parameters" => sub {
             archived_at => "2026-02-01T00:00:00.000Z" },
         { type => 4, created_at => "2026-01-04T00:00:00.000Z",
             human_takeover => true, archived => false,
-            last_message => "Say Q",
+            last_message => "Say Q", assigned_to => "", unanswered => true,
             last_message_at => "2026-02-01T00:00:00.000Z" },
         { type => 5, created_at => "2026-01-05T00:00:00.000Z",
             deleted => true, deleted_at => "2026-02-01T00:00:00.000Z",
+            assigned_to => "u1", unanswered => true,
             last_message_at => "2026-02-04T00:00:00.000Z" },
     );
     my @whole = map { made($w, %$_) } @rows;
@@ -216,6 +219,12 @@ subtest "spec /conversations: query parameters" => sub {
         ["sort=created_at&order=desc", 3, 2, 1, 0],
         ["bot_id=$agent", 1], ["contact_id=$contact", 0],
         ["visitor_id=v1", 0], ["visitor_id=V1"], ["assigned_to=u1", 1],
+        ["assigned=true", 3, 1], ["assigned=0", 2, 0],
+        ["assigned=false&assigned_to=u1"], ["unanswered=true", 3, 0],
+        ["unanswered=TRUE&include_deleted=true", 4, 3, 0],
+        ["unanswered=0", 2, 1], ["unanswered=1&assigned=0", 0],
+        ["unanswered=1&assigned=1&sort=last_message_at&type=email", 3],
+        ["unanswered=1&sort=last_message_at&order=asc", 3, 0],
         ["type=chat", 0], ["type=1", 0], ["type=phone", 1],
         ["type=voice", 1], ["type=call", 1], ["type=2", 1], ["type=text", 2],
         ["type=sms", 2], ["type=3", 2], ["type=email", 3], ["type=4", 3],
@@ -243,11 +252,11 @@ subtest "spec /conversations: query parameters" => sub {
             \@records, "conversations?$query");
     }
     error_is($c->get("/api/v1/conversations", query => "type=fax&active=x"
-        . "&archived=&human_takeover=2&include_deleted=x&sort=human&order=up"
+        . "&archived=&human_takeover=2&assigned=&unanswered=no&include_deleted=x&sort=human&order=up"
         . "&created_after=x&created_before=x&last_message_after=x"
         . "&last_message_before=x&bot_id=&page=0&page_size=101"), 422,
         "validation_error", "7 all that is wrong", [qw(type active archived
-            human_takeover include_deleted sort order created_after
+            human_takeover assigned unanswered include_deleted sort order created_after
             created_before last_message_after last_message_before bot_id page
             page_size)]);
     error_is($c->get("/api/v1/conversations", query => "type=$_"), 422,

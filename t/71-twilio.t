@@ -151,6 +151,8 @@ subtest "an SMS: conversation, message, contact, the greeting once" => sub {
     is("$said->{role}: $said->{content}",
         "user: Hallo, größte 1+1=2 & mehr \x{1F600}", "the message");
     is($greeting->{role}, "assistant", "and what was answered");
+    is_deeply($w->client->get("/api/v1/conversations?unanswered=true")->ids,
+        [$talk->{id}], "which is no answer of ours");
     my $contact = $w->client->get("/api/v1/contacts/$talk->{contact_id}")
         ->data;
     is_deeply($contact->{phone_numbers}, [phone("+4917112345", 1)],

@@ -253,6 +253,9 @@ subtest "a reply stops a sequence, what nobody wrote does not" => sub {
         my $got = taken(mail("away", %reply, %{$automatic{$kind}}));
         is(metadata($got->{message_id})->{automatic}, $kind, "$kind: is kept");
         is(is_stopped($enrollment), "f", "$kind: nothing stops");
+        is_deeply($c->get("/api/v1/conversations",
+            query => "unanswered=true&ids=$got->{conversation_id}")->ids, [],
+            "$kind: nobody waits") if $kind eq "auto-reply";
     }
     my $null = taken(mail("away", %reply), "--sender", "");
     is(metadata($null->{message_id})->{automatic}, "auto-reply",

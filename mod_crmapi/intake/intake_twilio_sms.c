@@ -117,6 +117,7 @@ static crm_error_t *greet(const crm_twilio_hook_t *hook,
     event.binds[CRM_INTAKE_CONVERSATION] = result->conversation_id;
     event.binds[CRM_INTAKE_DIRECTION] = "outbound";
     event.binds[CRM_INTAKE_ROLE] = "assistant";
+    event.binds[CRM_INTAKE_AUTOMATIC] = "t";
     event.binds[CRM_INTAKE_TO_PHONE] = phone;
     event.binds[CRM_INTAKE_CONTENT] = agent->greeting;
     CRM_ERR(crm_twilio_take(&taken, hook, agent->workspace_id, &event));

@@ -15,11 +15,11 @@
 
 /* Parameters that say nothing of a person. */
 static const char *const harmless[] = {
-    "active", "archived", "completed", "cursor", "domain", "enabled",
+    "active", "archived", "assigned", "completed", "cursor", "domain", "enabled",
     "has_company", "human_takeover", "ids", "include", "include_archived",
     "include_deleted", "include_internal", "industry", "is_agent",
     "lead_source", "order", "page", "page_size", "role", "slug", "sort",
-    "status", "tags", "tags_match", "type", "wait",
+    "status", "tags", "tags_match", "type", "unanswered", "wait",
     "bot_id", "company_id", "contact_id", "conversation_id", "form_id",
     "pipeline_id", "pipeline_stage_id", "template_id",
 };

@@ -1763,6 +1763,12 @@ export interface components {
                  */
                 data: string;
             }[] | null;
+            id?: components["schemas"]["Shown"];
+            conversation_id?: components["schemas"]["Shown"];
+            status?: components["schemas"]["Shown"];
+            tool_used?: components["schemas"]["Shown"];
+            tool_arguments?: components["schemas"]["Shown"];
+            created_at?: components["schemas"]["Shown"];
         };
         MergeInput: {
             /**
@@ -7842,6 +7848,16 @@ export interface operations {
                  */
                 assigned_to?: string;
                 /**
+                 * @description false: those of nobody
+                 * @example true
+                 */
+                assigned?: boolean | string;
+                /**
+                 * @description true: the participant has spoken last
+                 * @example true
+                 */
+                unanswered?: boolean | string;
+                /**
                  * @description a channel, by name or code
                  * @example email
                  */
@@ -8000,6 +8016,16 @@ export interface operations {
                  */
                 assigned_to?: string;
                 /**
+                 * @description false: those of nobody
+                 * @example true
+                 */
+                assigned?: boolean | string;
+                /**
+                 * @description true: the participant has spoken last
+                 * @example true
+                 */
+                unanswered?: boolean | string;
+                /**
                  * @description a channel, by name or code
                  * @example email
                  */
@@ -8152,6 +8178,16 @@ export interface operations {
                  * @example ann
                  */
                 assigned_to?: string;
+                /**
+                 * @description false: those of nobody
+                 * @example true
+                 */
+                assigned?: boolean | string;
+                /**
+                 * @description true: the participant has spoken last
+                 * @example true
+                 */
+                unanswered?: boolean | string;
                 /**
                  * @description a channel, by name or code
                  * @example email
@@ -8318,6 +8354,16 @@ export interface operations {
                  * @example ann
                  */
                 assigned_to?: string;
+                /**
+                 * @description false: those of nobody
+                 * @example true
+                 */
+                assigned?: boolean | string;
+                /**
+                 * @description true: the participant has spoken last
+                 * @example true
+                 */
+                unanswered?: boolean | string;
                 /**
                  * @description a channel, by name or code
                  * @example email

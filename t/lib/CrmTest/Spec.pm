@@ -282,8 +282,9 @@ our %FIELDS = (
 
 # With those of contract 13.3: sort and order of lists that can be in the order
 # of updated_at, and updated_after and updated_before of these.
-my @conversations = qw(updated_after updated_before bot_id contact_id visitor_id assigned_to type active
-    archived human_takeover include_deleted created_after created_before
+# Ours: assigned, unanswered.
+my @conversations = qw(updated_after updated_before bot_id contact_id visitor_id
+    assigned_to assigned unanswered type active archived human_takeover include_deleted created_after created_before
     last_message_after last_message_before search sort order page page_size);
 
 # With those of contract 20.1.

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+# 35-unanswered.t: the filters assigned and unanswered of conversations: what waits for
+# us, whatever was said by whom
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/lib";
+use CrmTest;
+use CrmTest::Data;
+use CrmTest::Mcp;
+
+my $database = database();
+my $httpd = httpd(database => $database, unlimited => 1, intake => 1,
+    conf => "CrmApiMcp On\n");
+my $w = workspace($httpd);
+my $c = $w->client;
+my $path = "/api/v1/conversations";
+my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name", "all");
+my $count = 0;
+
+# Bring an event on CHANNEL with MEMBERS; the id of its conversation.
+sub bring {
+    my ($channel, %members) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $n = ++$count;
+    my $r = $httpd->client(key => $token)->post("/crmapi/intake/v1/events",
+        { event_id => "e-$n", channel => $channel, bot_id => $w->agent,
+        from => { phone_number => sprintf "+4930%06d", $n },
+        message => { content => "No. $n" }, %members });
+    status_is($r, 200, "an event") or return;
+    is_deeply($r->data->{errors}, [], "is taken") or return;
+    return $r->data->{accepted}[0]{conversation_id};
+}
+
+# The ids that the list has with QUERY, of IDS.
+sub listed {
+    my ($query, @ids) = @_;
+    return $c->get($path, query => { %$query, ids => join ",", @ids })->ids;
+}
+sub waits { return scalar @{listed({ unanswered => "true" }, @_)} }
+
+# What the participant, or who is named, says in turn, by letters, and whether the
+# conversation waits then: w(aits) or n(ot).
+my %says = (
+    u => {},
+    s => { message => { role => "system", content => "joined" } },
+    t => { direction => "outbound", message => { role => "tool",
+        content => "", tool_used => "search" } },
+    l => { direction => "outbound", message => { role => "assistant",
+        content => "I look", tool_used => "search" } },
+    a => { direction => "outbound", message => { content => "Yes" } },
+    h => { direction => "outbound", message => { role => "human",
+        content => "Yes" } },
+    o => { occurred_at => "2026-01-01T00:00:00Z" },
+    p => { direction => "outbound", occurred_at => "2026-01-01T00:00:00Z",
+        message => { content => "before" } },
+    x => { message => { content => "STOP" } },
+    g => { message => { content => "START" } },
+    e => { call => { ended => \1 }, message => undef },
+);
+for my $case (["text", "u", "w"], ["text", "ua", "wn"], ["text", "uh", "wn"],
+        ["text", "usth", "wwwn"], ["text", "ulua", "wwwn"], ["text", "up", "ww"],
+        ["text", "uao", "wnn"], ["text", "uau", "wnw"], ["text", "x", "n"],
+        ["text", "ux", "ww"], ["text", "xg", "nn"], ["text", "xgu", "nnw"],
+        ["chat", "uu", "ww"], ["chat", "ue", "ww"], ["form", "u", "w"],
+        ["email", "uh", "wn"], ["phone", "u", "n"], ["phone", "uau", "nnn"]) {
+    my ($channel, $turns, $want) = @$case;
+    my ($talk, $is) = (undef, "");
+    my $from = { $channel eq "email" ? (email => "p$count\@x.example")
+        : (phone_number => sprintf "+4931%06d", $count) };
+    for my $turn (split //, $turns) {
+        my %event = (from => $from, %{$says{$turn}});
+        delete $event{from} if $event{direction};
+        $event{to} = $from if $event{direction};
+        delete $event{message} if exists $event{message} && !$event{message};
+        $event{conversation} = { id => $talk } if $talk;
+        $talk = bring($channel, %event);
+        $is .= waits($talk) ? "w" : "n";
+    }
+    is($is, $want, "$channel: $turns");
+}
+
+subtest "an answer of ours, and a step of a sequence" => sub {
+    my $talk = bring("chat", from => { visitor_id => "v-1" });
+    ok(waits($talk), "it waits");
+    status_is($c->post("$path/$talk/messages", { content => "Yes" }), 201,
+        "an answer");
+    ok(!waits($talk), "it does not");
+    bring("chat", from => { visitor_id => "v-1" }, conversation => { id => $talk });
+    ok(waits($talk), "it does again");
+    status_is($c->patch("$path/$talk", { active => \0, archived => \1 }), 200,
+        "is closed");
+    ok(waits($talk), "whatever else is done with it");
+    is_deeply(listed({ unanswered => "true", active => "true" }, $talk), [],
+        "which other filters say");
+};
+
+subtest "what others are shown" => sub {
+    my $talk = bring("text");
+    my $shown = $c->get("$path/$talk")->data;
+    ok(!exists $shown->{unanswered}, "the field is not shown");
+    error_is($c->patch("$path/$talk", { unanswered => \0 }), 422,
+        "validation_error", "and not changed by a client", ["unanswered"]);
+};
+
+subtest "nobody's" => sub {
+    my ($mine, $free) = map { bring("text") } 1, 2;
+    $c->patch("$path/$mine", { assigned_to => "ann" });
+    my @both = ($mine, $free);
+    is_deeply(listed({ assigned => "false" }, @both), [$free], "of nobody");
+    is_deeply(listed({ assigned => "true" }, @both), [$mine], "of somebody");
+    is_deeply(listed({ assigned => "false", unanswered => "true",
+        type => "text", active => 1 }, @both), [$free], "beside others");
+    $c->patch("$path/$mine", { assigned_to => undef });
+    is_deeply(listed({ assigned => "false" }, @both), [$free, $mine],
+        "given back");
+    my $contact = $c->get("$path/$free")->data->{contact_id};
+    is_deeply($c->get("/api/v1/contacts/$contact/conversations",
+        query => "assigned=false&unanswered=true")->ids, [$free],
+        "a contact's");
+    error_is($c->get("$path?assigned=&unanswered=&assigned=1"), 422,
+        "validation_error", "empty, twice", [qw(assigned unanswered assigned)]);
+};
+
+subtest "nothing of others" => sub {
+    my $twin = $httpd->client(key => $w->twin->make_key("read,write"),
+        headers => { "X-Crm-Twin" => 1 });
+    my %theirs = map { $_ => 1 } @{$twin->get("$path?page_size=100")->ids};
+    for my $query ("assigned=false", "unanswered=true") {
+        my $ids = $c->get("$path?$query&page_size=100")->ids;
+        cmp_ok(scalar @$ids, ">", 0, "$query: some");
+        is(scalar(grep { $theirs{$_} } @$ids), 0, "none of theirs");
+    }
+};
+
+subtest "the tool takes them" => sub {
+    my ($said) = CrmTest::Mcp->new($c)->tool("conversations_list",
+        { assigned => \0, unanswered => \1 });
+    ok(@{$said->{data}}, "rows") or diag(explain($said));
+};
+
+$httpd->stop;
+done_testing;
