@@ -20,15 +20,6 @@ sub send_body {
         body => $body);
 }
 
-# A new contact of FIELDS; its id.
-sub contact {
-    my ($w, %fields) = @_;
-    my $r = $w->client->post("/api/v1/contacts",
-        { bot_id => $w->agent, %fields });
-    die $r->text if $r->status != 201;
-    return $r->data->{id};
-}
-
 sub count_contacts {
     my ($w) = @_;
     return sql($database, "SELECT count(*) FROM crmapi.contact WHERE"
@@ -154,7 +145,7 @@ my @BROKEN = (
 
 subtest "6.1 what is not JSON is a 400" => sub {
     my $w = workspace($httpd);
-    my $id = contact($w);
+    my $id = $w->contact->{id};
     for my $case (@BROKEN) {
         my ($name, $body) = @$case;
         my $agent = $w->agent;
@@ -295,7 +286,7 @@ subtest "6.2 unknown fields are a 422 that names them" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
     my $agent = $w->agent;
-    my $id = contact($w);
+    my $id = $w->contact->{id};
     error_is($c->post("/api/v1/contacts", { bot_id => $agent, nmae => 1,
         "first-name" => 2 }), 422, "validation_error",
         "6.2 at the top", ["first-name", "nmae"]);
@@ -348,7 +339,8 @@ subtest "6.2 an operation without fields takes none" => sub {
         template_id => $template, contact => { emails => ["p\@x.org"] },
         })->data->{enrollment_id};
     for (["stop", "/api/v1/sequences/enrollments/$enrollment/stop", 200],
-            ["erase", "/api/v1/contacts/" . contact($w) . "/erase", 202]) {
+            ["erase", "/api/v1/contacts/" . $w->contact->{id} . "/erase",
+                202]) {
         my ($name, $path, $done) = @$_;
         for my $more ({}, { "Idempotency-Key" => $name }) {
             my $refused = sub {
@@ -366,7 +358,7 @@ subtest "6.2 an operation without fields takes none" => sub {
         status_is($c->request("POST", $path, body => "{}"), $done,
             "$name: an empty object");
     }
-    my $id = contact($w);
+    my $id = $w->contact->{id};
     status_is($c->request("POST", "/api/v1/contacts/$id/erase", body => "",
         headers => \%form), 202, "as curl -d '' sends it");
 };
@@ -498,7 +490,7 @@ sub base_of {
         "pipeline-cards" => { title => "x",
             pipeline_stage_id => ($w->stages)[0] },
         activities => { activity_type => "note",
-            contact_id => contact($w) });
+            contact_id => $w->contact->{id} });
 }
 
 subtest "6.3 limits: exactly as much, and one more" => sub {
@@ -667,7 +659,7 @@ subtest "5.6 every wrong field at once, nested ones by their path" => sub {
 subtest "6.5 a create: null is absent" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my %plain = %{$c->post("/api/v1/contacts", { bot_id => $w->agent })->data};
+    my %plain = %{$w->contact};
     my $r = $c->post("/api/v1/contacts", { (map { $_ => undef }
         CrmTest::Spec::names("Contact", "created")), bot_id => $w->agent });
     status_is($r, 201, "6.5 every field null");
@@ -687,10 +679,9 @@ subtest "6.5 a create: null is absent" => sub {
 subtest "6.5 a PATCH: absent, null, empty" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $company = $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "Co", domain => "x.org", emails => ["a\@x.org"],
-        tags => ["a"], employee_count => 3, custom_fields => { a => 1 } })
-        ->data;
+    my $company = $w->company(name => "Co", domain => "x.org",
+        emails => ["a\@x.org"], tags => ["a"], employee_count => 3,
+        custom_fields => { a => 1 });
     my %full = (first_name => "F", last_name => "L", company => "C",
         company_id => $company->{id}, job_title => "J", lead_source => "S",
         deal_value => 5, pipeline_stage_id => ($w->stages)[1],
@@ -762,7 +753,7 @@ subtest "6.5 a PATCH: absent, null, empty" => sub {
 subtest "6.5 custom_fields and metadata replace" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $id = contact($w, custom_fields => { a => 1, b => { c => 2 } });
+    my $id = $w->contact(custom_fields => { a => 1, b => { c => 2 } })->{id};
     is_deeply($c->patch("/api/v1/contacts/$id", { custom_fields =>
         { b => { d => 3 } } })->data->{custom_fields}, { b => { d => 3 } },
         "6.5 nothing is merged");
@@ -803,10 +794,9 @@ subtest "6.3 numbers inside of custom_fields: what is shown can be sent" => sub 
 subtest "6.6 updated_at moves only when something changed" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $made = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        notes => "n", deal_value => 12.5, tags => ["a", "b"],
+    my $made = $w->contact(notes => "n", deal_value => 12.5, tags => ["a", "b"],
         emails => ["A\@x.org"], custom_fields => { a => 1, b => 2 },
-        company_id => undef })->data;
+        company_id => undef);
     my $path = "/api/v1/contacts/$made->{id}";
     for my $same ({ notes => "n" }, { tags => ["a", "b"] },
             { emails => ["A\@x.org"] }, { emails => $made->{emails} },
@@ -834,8 +824,7 @@ subtest "6.6 updated_at moves only when something changed" => sub {
     $r = $c->get($path);
     ok(defined $r->data->{last_contacted_at}, "9.4 a derived field moved");
     is($r->data->{updated_at}, $last, "6.6 but not updated_at");
-    my $company = $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "x" })->data;
+    my $company = $w->company(name => "x");
     $c->patch($path, { company_id => $company->{id}, deal_value => 7 });
     $r = $c->get("/api/v1/companies/$company->{id}");
     is($r->data->{total_deal_value}, 7, "9.4 the company's sum moved");
@@ -847,9 +836,8 @@ subtest "6.7 bot_id in a PATCH, deleted in a conversation's" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
     my ($other) = $w->import_objects([{ object => "agent", name => "Bo" }]);
-    my $contact = contact($w);
-    my $company = $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "x" })->data->{id};
+    my $contact = $w->contact->{id};
+    my $company = $w->company(name => "x")->{id};
     for my $path ("/contacts/$contact", "/companies/$company") {
         status_is($c->patch("/api/v1$path", { bot_id => $w->agent }), 200,
             "6.7 $path: the same");
@@ -878,7 +866,7 @@ subtest "6.8 ids in a body: 422 on that field" => sub {
     my $c = $w->client;
     my ($company) = $w->import_objects([{ object => "company",
         bot_id => $w->agent, name => "x" }]);
-    my $contact = contact($w);
+    my $contact = $w->contact->{id};
     my ($twin_contact) = map { $w->twin_of($_) } $w->import_objects([
         { object => "contact", bot_id => $w->agent }]);
     my %base = base_of($w);

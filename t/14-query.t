@@ -151,8 +151,7 @@ subtest "contacts: search (7.8)" => sub {
 
 subtest "7.5 a '+' in an address that arrived as a space" => sub {
     my $own = workspace($httpd);
-    my ($jane, $word) = map { $own->client->post("/api/v1/contacts",
-        { bot_id => $own->agent, %$_ })->data->{id} }
+    my ($jane, $word) = map { $own->contact(%$_)->{id} }
         { emails => ["jane+shop\@example.com"] },
         { first_name => "Jane Shop", company => "jane shop\@home" };
     my %id = (jane => $jane, word => $word);

@@ -290,10 +290,8 @@ sub while_waiting {
 subtest "races: what disappears meanwhile" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $company = sub { $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "x" })->data->{id} };
-    my $contact = sub { $c->post("/api/v1/contacts", { bot_id => $w->agent })
-        ->data->{id} };
+    my $company = sub { $w->company(name => "x")->{id} };
+    my $contact = sub { $w->contact->{id} };
 
     my $id = $company->();
     my $end = holding($database, "DELETE FROM crmapi.company WHERE id = '$id'");
@@ -361,8 +359,7 @@ subtest "3.2 a key revoked while its request waits" => sub {
     my $c = $w->client;
     my $key = $w->make_key("read,write");
     my $key_id = ($w->key_ids)[-1];
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent })
-        ->data->{id};
+    my $id = $w->contact->{id};
     my $end = holding($database, "SELECT FROM crmapi.contact WHERE id = '$id' FOR UPDATE");
     my $old = $w->{key};
     $w->{key} = $key;

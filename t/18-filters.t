@@ -40,14 +40,7 @@ sub is_found {
 }
 
 # Make a row of PATH with FIELDS and return its id.
-sub made {
-    my ($path, %fields) = @_;
-    my $r = $c->post("/api/v1/$path", { bot_id => $w->agent,
-        $path eq "companies" ? (name => "N") : (), %fields });
-
-    die $r->text if $r->status != 201;
-    return $r->data->{id};
-}
+sub made { return $w->made(@_)->{id} }
 
 # ---- custom fields --------------------------------------------------------------
 

@@ -210,8 +210,8 @@ subtest "spec PATCH: only sent fields change" => sub {
     my $c = $w->client;
     my ($company) = $w->import_objects([{ object => "company",
         bot_id => $w->agent, name => "A & Co" }]);
-    my $whole = $c->post("/api/v1/contacts", { bot_id => $w->agent, %FULL,
-        emails => ["a\@x.org"], phone_numbers => ["1"] })->data;
+    my $whole = $w->contact(%FULL, emails => ["a\@x.org"],
+        phone_numbers => ["1"]);
     my $path = "/api/v1/contacts/$whole->{id}";
     my %new = (first_name => "Z", last_name => "Y", company => "X",
         company_id => $company, job_title => "W", lead_source => "V",
@@ -263,9 +263,8 @@ subtest "spec PATCH: only sent fields change" => sub {
 subtest "spec DELETE: 204, for good; 8.1" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $id = $c->post("/api/v1/contacts",
-        { bot_id => $w->agent, emails => ["gone\@x.org"] })->data->{id};
-    my $stays = $c->post("/api/v1/contacts", { bot_id => $w->agent })->data;
+    my $id = $w->contact(emails => ["gone\@x.org"])->{id};
+    my $stays = $w->contact;
     my $r = $c->delete("/api/v1/contacts/$id");
     is($r->status, 204, "8: 204");
     is($r->body, "", "with an empty body");
@@ -373,9 +372,8 @@ subtest "9.6 what a deleted contact leaves behind" => sub {
 subtest "9.4 last_contacted_at, right in the very next read" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $contact = $c->post("/api/v1/contacts",
-        { bot_id => $w->agent })->data;
-    my $other = $c->post("/api/v1/contacts", { bot_id => $w->agent })->data;
+    my $contact = $w->contact;
+    my $other = $w->contact;
     my $path = "/api/v1/contacts/$contact->{id}";
     for my $n (1 .. 3) {
         my $a = $c->post("/api/v1/activities", { activity_type => "call",
@@ -468,8 +466,7 @@ subtest "9.5 a known e-mail: a second contact; look-ups take the oldest"
             query => { email => $none }), 404, "not_found",
             "7.8 no match: $none");
     }
-    my $plus = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["a+b\@x.org"] })->data;
+    my $plus = $w->contact(emails => ["a+b\@x.org"]);
     record_is($c->get("/api/v1/contacts/by-email",
         query => "email=a+b\@x.org"), $plus, "7.5 a + that arrived as a space");
 };
@@ -592,9 +589,8 @@ subtest "every change of a contact is to be found" => sub {
     # what search and by-email look at is kept up to date by the database
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $contact = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        first_name => "Old", emails => ["old\@x.org"],
-        phone_numbers => ["111"], tags => ["old"] })->data;
+    my $contact = $w->contact(first_name => "Old", emails => ["old\@x.org"],
+        phone_numbers => ["111"], tags => ["old"]);
     $contact = $c->patch("/api/v1/contacts/$contact->{id}",
         { first_name => "New", emails => ["new\@x.org"],
             phone_numbers => ["(2) 22"], tags => ["new"] })->data;

@@ -71,8 +71,8 @@ subtest "spec: bot_id and name are required" => sub {
 subtest "spec PATCH: only sent fields change" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $whole = $c->post("/api/v1/companies", { bot_id => $w->agent, %FULL,
-        emails => ["a\@x.org"], phone_numbers => ["1"] })->data;
+    my $whole = $w->company(%FULL, emails => ["a\@x.org"],
+        phone_numbers => ["1"]);
     my $path = "/api/v1/companies/$whole->{id}";
     my %new = ((map { $_ => "new $_" } qw(name domain website industry
             company_size company_type description address_line1 address_line2
@@ -108,8 +108,7 @@ subtest "spec PATCH: only sent fields change" => sub {
 subtest "9.4 total_deal_value, right in the very next read" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my ($company, $other) = map { $c->post("/api/v1/companies",
-        { bot_id => $w->agent, name => $_ })->data } "A", "B";
+    my ($company, $other) = map { $w->company(name => $_) } "A", "B";
     my $sum = sub {
         my ($total, $name) = @_;
         record_is($c->get("/api/v1/companies/$company->{id}"),
@@ -118,8 +117,7 @@ subtest "9.4 total_deal_value, right in the very next read" => sub {
             { %$company, total_deal_value => $total }], "$name: the list");
     };
     my $link = sub {
-        return $c->post("/api/v1/contacts", { bot_id => $w->agent,
-            company_id => $company->{id}, @_ })->data->{id};
+        return $w->contact(company_id => $company->{id}, @_)->{id};
     };
     $sum->(undef, "no contact: null");
     my $none = $link->();
@@ -157,11 +155,9 @@ subtest "9.4 total_deal_value, right in the very next read" => sub {
 subtest "9.4 last_activity_at: of the company and of its contacts" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $company = $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "A" })->data;
+    my $company = $w->company(name => "A");
     my $path = "/api/v1/companies/$company->{id}";
-    my ($in, $out) = map { $c->post("/api/v1/contacts",
-        { bot_id => $w->agent, company_id => $_ })->data->{id} }
+    my ($in, $out) = map { $w->contact(company_id => $_)->{id} }
         $company->{id}, undef;
     my $act = sub { $c->post("/api/v1/activities",
         { activity_type => "note", @_ })->data->{created_at} };
@@ -194,10 +190,9 @@ subtest "9.4 last_activity_at: of the company and of its contacts" => sub {
 subtest "spec DELETE: contacts get company_id cleared, 9.6" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $company = $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "A" })->data->{id};
-    my @contacts = map { $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        company => "A", company_id => $company, first_name => "C$_" })->data }
+    my $company = $w->company(name => "A")->{id};
+    my @contacts = map { $w->contact(company => "A", company_id => $company,
+        first_name => "C$_") }
         1 .. 3;
     my $both = $c->post("/api/v1/activities", { activity_type => "note",
         contact_id => $contacts[0]{id}, company_id => $company })->data;

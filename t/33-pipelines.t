@@ -91,8 +91,7 @@ subtest "spec Pipeline card: create, get" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
     my $stage = ($w->stages)[1];
-    my $contact = $c->post("/api/v1/contacts",
-        { bot_id => $w->agent })->data->{id};
+    my $contact = $w->contact->{id};
     my $r = $c->post("/api/v1/pipeline-cards", { pipeline_stage_id => $stage,
         title => "Deal", contact_id => $contact, description => "d\n",
         tags => ["hot", "Ö"], order_index => 7 });
@@ -147,8 +146,7 @@ subtest "spec Pipeline card: create, get" => sub {
 subtest "spec PATCH a card: any of its members" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $contact = $c->post("/api/v1/contacts",
-        { bot_id => $w->agent })->data->{id};
+    my $contact = $w->contact->{id};
     my $whole = $c->post("/api/v1/pipeline-cards", { title => "Deal",
         pipeline_stage_id => ($w->stages)[0] })->data;
     my $path = "/api/v1/pipeline-cards/$whole->{id}";
@@ -268,8 +266,7 @@ subtest "spec /pipeline-cards: query parameters; 7.10, 9.8" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
     my ($agent, $pipeline, @stages) = second_pipeline($w);
-    my ($contact) = map { $c->post("/api/v1/contacts",
-        { bot_id => $w->agent })->data->{id} } 1;
+    my ($contact) = map { $w->contact->{id} } 1;
     my $add = sub { $c->post("/api/v1/pipeline-cards", { title => "T",
         pipeline_stage_id => $_[0], @_[1 .. $#_] })->data };
     # the second pipeline is older: its cards come first (7.10)

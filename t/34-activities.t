@@ -17,9 +17,7 @@ my @TYPES = qw(note call meeting video_call task todo reminder);
 sub both {
     my ($w) = @_;
     my $c = $w->client;
-    return ($c->post("/api/v1/contacts", { bot_id => $w->agent })
-        ->data->{id}, $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "C" })->data->{id});
+    return ($w->contact->{id}, $w->company->{id});
 }
 
 subtest "spec Activity: every field of a create comes back" => sub {
@@ -266,8 +264,7 @@ subtest "an activity beside a contact that goes at the same time" => sub {
     # how clients start decides who is first: until both have been seen
     while ($rounds < 20 && keys %count < 2) {
         $rounds++;
-        my @contacts = map { $c->post("/api/v1/contacts",
-            { bot_id => $w->agent })->data->{id} } 1 .. 12;
+        my @contacts = map { $w->contact->{id} } 1 .. 12;
         my @got = in_processes(4, sub {
             my ($n) = @_;
             my $own = $w->client;

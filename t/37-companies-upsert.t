@@ -26,18 +26,6 @@ sub upsert {
     return $r->data;
 }
 
-# Make a row of PATH with FIELDS and return it.
-sub made {
-    my ($w, $path, %fields) = @_;
-    my $r = $w->client->post("/api/v1/$path", { bot_id => $w->agent,
-        $path eq "companies" ? (name => "N") : (), %fields });
-
-    die $r->text if $r->status != 201;
-    return $r->data;
-}
-
-sub shown { $_[0]->client->get("/api/v1/$_[1]/$_[2]")->data }
-
 # The ids of the lists of an upsert's DATA, and the fields of its errors.
 sub lists {
     my ($data) = @_;
@@ -51,11 +39,11 @@ for my $path (sort keys %table) {
     subtest "20.3 external_id of $path" => sub {
         my $w = workspace($httpd);
         my $c = $w->client;
-        my $first = made($w, $path, external_id => "A-1");
+        my $first = $w->made($path, external_id => "A-1");
         is($first->{external_id}, "A-1", "a create has it");
-        is(made($w, $path)->{external_id}, undef, "or not");
+        is($w->made($path)->{external_id}, undef, "or not");
         my $at = "/api/v1/$path/$first->{id}";
-        my $other = made($w, $path, external_id => "a-1");
+        my $other = $w->made($path, external_id => "a-1");
         for my $case ([POST => "/api/v1/$path"],
                 [PATCH => "/api/v1/$path/$other->{id}"]) {
             my ($method, $to) = @$case;
@@ -68,7 +56,7 @@ for my $path (sort keys %table) {
                     "$method: another one's", ["external_id"]);
             }
         }
-        is(shown($w, $path, $other->{id})->{external_id}, "a-1",
+        is($w->shown($path, $other->{id})->{external_id}, "a-1",
             "nothing has changed");
         status_is($c->patch($at, { external_id => "A-1" }), 200, "its own");
         for my $bad ("", 1, "x" x 256) {
@@ -114,9 +102,9 @@ for my $path (sort keys %table) {
         my $w = workspace($httpd);
         my $key = sub { $path eq "contacts" ? (emails => ["$_[0]\@x.example"])
             : (name => "N", domain => "$_[0].example") };
-        my $by_id = made($w, $path, external_id => "1");
-        my $by_key = made($w, $path, $key->("a"));
-        my $of_two = made($w, $path, external_id => "2", $key->("b"));
+        my $by_id = $w->made($path, external_id => "1");
+        my $by_key = $w->made($path, $key->("a"));
+        my $of_two = $w->made($path, external_id => "2", $key->("b"));
         my $data = upsert($w, $path, [
             { external_id => "1", $key->("a"), notes => "by id" },
             { $key->("A"), notes => "by key" },
@@ -135,23 +123,23 @@ for my $path (sort keys %table) {
         is_deeply([map { s/ \w+\[\d\]\./ /r } @$errors],
             ["7 external_id", "8 $path\[8]"], "errors")
             or diag(explain $errors);
-        is(shown($w, $path, $of_two->{id})->{notes}, "the oldest",
+        is($w->shown($path, $of_two->{id})->{notes}, "the oldest",
             "without external_id by the other keys");
-        is_deeply([@{shown($w, $path, $created->[1])}{qw(external_id notes
+        is_deeply([@{$w->shown($path, $created->[1])}{qw(external_id notes
             tags)}], ["4", "again", ["x"]], "what is made in it is found");
         my $adopted = upsert($w, $path, [{ external_id => "9",
             $path eq "contacts" ? (emails => ["z\@x.example"]) : (name => "Z",
             domain => "z.example") }]);
         is_deeply(upsert($w, $path, [{ external_id => "9", notes => "n" }])
             ->{updated}[0]{id}, $adopted->{created}[0]{id}, "and later");
-        my $plain = made($w, $path, $key->("plain"));
+        my $plain = $w->made($path, $key->("plain"));
         is_deeply(lists(upsert($w, $path, [{ external_id => "p",
             $key->("plain") }])), [[], [$plain->{id}], []],
             "one without takes it over");
-        is(shown($w, $path, $plain->{id})->{external_id}, "p", "and has it");
+        is($w->shown($path, $plain->{id})->{external_id}, "p", "and has it");
         # in one request an id does not go from one to another
-        my ($from, $to) = (made($w, $path, external_id => "m", $key->("m1")),
-            made($w, $path, $key->("m2")));
+        my ($from, $to) = ($w->made($path, external_id => "m", $key->("m1")),
+            $w->made($path, $key->("m2")));
         is_deeply(lists(upsert($w, $path, [
             { $key->("m1"), external_id => undef },
             { $key->("m2"), external_id => "m" }]))->[1], [$from->{id}],
@@ -161,7 +149,7 @@ for my $path (sort keys %table) {
     };
     subtest "20.4 $path: on_match" => sub {
         my $w = workspace($httpd);
-        my $row = made($w, $path, external_id => "1", tags => ["a", "b"],
+        my $row = $w->made($path, external_id => "1", tags => ["a", "b"],
             custom_fields => { keep => 1, gone => 2, in => { a => 1, b => 2 },
                 list => [1], text => "t", flat => { x => 1 } });
         my $send = sub {
@@ -178,7 +166,7 @@ for my $path (sort keys %table) {
         is_deeply([@$shown{qw(tags custom_fields)}], [["a", "b", "c"],
             { keep => 1, new => "x", in => { a => 1, c => 3 }, flat => 7,
             text => { y => 1 }, none => {}, list => [2] }], "union and merge (RFC 7396)");
-        is_deeply(shown($w, $path, $row->{id}), $shown, "and it is stored");
+        is_deeply($w->shown($path, $row->{id}), $shown, "and it is stored");
         $shown = $send->({ tags => "union" }, %patch);
         is_deeply([@$shown{qw(tags custom_fields)}], [["a", "b", "c"],
             $patch{custom_fields}], "replace where nothing is said");
@@ -208,7 +196,7 @@ for my $path (sort keys %table) {
     };
     subtest "20.4 PATCH $path with $MERGE" => sub {
         my $w = workspace($httpd);
-        my $row = made($w, $path, custom_fields => { keep => 1, gone => 2,
+        my $row = $w->made($path, custom_fields => { keep => 1, gone => 2,
             in => { a => 1, b => { c => 1 } }, list => [1], text => "t" });
         my $at = "/api/v1/$path/$row->{id}";
         my $merge = sub { $w->client->patch($at, { custom_fields => $_[0],
@@ -218,7 +206,7 @@ for my $path (sort keys %table) {
             y => 1 }, none => { z => undef } })->data->{custom_fields},
             { keep => 1, new => 1, in => { b => { c => 1, d => 2 } },
             list => [2, undef], text => { y => 1 }, none => {} }, "RFC 7396");
-        my $before = shown($w, $path, $row->{id});
+        my $before = $w->shown($path, $row->{id});
         is_deeply($merge->({ keep => 1, nobody => undef })->data, $before,
             "6.6 what changes nothing leaves updated_at");
         is($merge->({}, notes => "n")->data->{notes}, "n", "beside others");
@@ -230,7 +218,7 @@ for my $path (sort keys %table) {
         my %many = (none => [], nothing => {}, list => [1 .. 5],
             map { ("k$_", { n => [$_ + 0, {}] }) } 1 .. 5);
         my $left = 65_536 - length JSON::PP->new->encode({ %many, pad => "" });
-        my $full = made($w, $path, custom_fields => { %many,
+        my $full = $w->made($path, custom_fields => { %many,
             pad => "x" x ($left - 9) });
         $at = "/api/v1/$path/$full->{id}";
         status_is($merge->({}), 200, "6.2 what it shows is never too much");
@@ -271,7 +259,7 @@ for my $path (sort keys %table) {
             }
             return "";
         });
-        is_deeply(shown($w, $path, $row->{id})->{custom_fields},
+        is_deeply($w->shown($path, $row->{id})->{custom_fields},
             { map { ("n$_" => 10) } 1 .. 8 }, "nobody wipes another's")
             or diag("@done");
     };
@@ -280,7 +268,7 @@ for my $path (sort keys %table) {
 subtest "20.4 metadata of activities" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $contact = made($w, "contacts");
+    my $contact = $w->made("contacts");
     my $id = $c->post("/api/v1/activities", { contact_id => $contact->{id},
         activity_type => "note", metadata => { a => 1, b => 2 } })->data->{id};
     is_deeply($c->patch("/api/v1/activities/$id", { metadata => { a => undef,

@@ -14,21 +14,11 @@ my $json = JSON::PP->new->utf8->canonical;
 my $database = database();
 my $httpd = httpd(database => $database, unlimited => 1);
 
-sub made {
-    my ($w, %members) = @_;
-    my $r = $w->client->post("/api/v1/contacts",
-        { bot_id => $w->agent, %members });
-    die $r->text if $r->status != 201;
-    return $r->data;
-}
-
 sub merge {
     my ($w, $into, $from, %more) = @_;
     return $w->client->post("/api/v1/contacts/$into/merge",
         { from => $from }, %more);
 }
-
-sub contact { $_[0]->client->get("/api/v1/contacts/$_[1]")->data }
 
 # All events of W.
 sub events {
@@ -82,17 +72,16 @@ sub paths_are_gone {
 
 subtest "20.5 lists are united, empty fields filled" => sub {
     my $w = workspace($httpd);
-    my ($company, $stage) = ($w->client->post("/api/v1/companies",
-        { bot_id => $w->agent, name => "C" })->data->{id}, ($w->stages)[0]);
+    my ($company, $stage) = ($w->company(name => "C")->{id}, ($w->stages)[0]);
     my %texts = map { $_ => "b $_" } qw(last_name job_title lead_source
         contact_type address_line1 address_line2 city state postal_code country
         linkedin_url notes external_id company);
-    my $from = made($w, %texts, first_name => "B", deal_value => 12.5,
+    my $from = $w->contact(%texts, first_name => "B", deal_value => 12.5,
         company_id => $company, pipeline_stage_id => $stage,
         tags => ["b", "both"], custom_fields => { b => 1, both => 2, none => 3 },
         emails => ["Ada\@x.org", "b\@x.org"],
         phone_numbers => ["+49 30 901820", "+4930777777"]);
-    my $into = made($w, first_name => "A", city => "a city", notes => "",
+    my $into = $w->contact(first_name => "A", city => "a city", notes => "",
         tags => ["both", "a"], custom_fields => { a => 1, both => 1,
             none => undef }, emails => ["a\@x.org", "ada\@X.org"],
         phone_numbers => ["+4930901820"]);
@@ -107,7 +96,7 @@ subtest "20.5 lists are united, empty fields filled" => sub {
         updated_at => sub { $_[0] gt $into->{updated_at} } };
     record_is($r, $is, "what there is stays, what is new comes behind");
     like($r->header("ETag"), qr/./, "13.2 an ETag");
-    my $now = contact($w, $into->{id});
+    my $now = $w->shown("contacts", $into->{id});
     is_deeply($r->data, $now, "as a GET shows it");
     paths_are_gone($w, $from->{id}, $into->{id});
     record_is(merge($w, $into->{id}, $from->{id}), $now, "twice: 200");
@@ -117,11 +106,11 @@ subtest "20.5 lists are united, empty fields filled" => sub {
     is($w->client->get("/api/v1/contacts?email=B\@x.org")->data->[0]{id},
         $into->{id}, "and so does each address");
     list_is($w->client->get("/api/v1/contacts?tags=b"), [$now], "and each tag");
-    my $bare = made($w);
-    my $same = made($w, first_name => "S");
+    my $bare = $w->contact;
+    my $same = $w->contact(first_name => "S");
     record_is(merge($w, $same->{id}, $bare->{id}), $same,
         "6.6 updated_at stays if nothing is new");
-    my $list = made($w, emails => ["l\@x.org"]);
+    my $list = $w->contact(emails => ["l\@x.org"]);
     is_deeply(merge($w, $same->{id}, $list->{id})->data->{emails},
         [email("l\@x.org", 1)], "an empty list becomes the other");
     is(scalar(() = sql($database, "SELECT * FROM crmapi.counter_verify()")), 0,
@@ -132,10 +121,9 @@ subtest "20.5 everything of the other moves" => sub {
     my $w = workspace($httpd, twin => 0);
     my $c = $w->client;
     $w->ctl("workspace", "set", $w->id, "--events", "on");
-    my ($into, $from) = map { made($w, emails => ["p$_\@x.org"]) } 1, 2;
+    my ($into, $from) = map { $w->contact(emails => ["p$_\@x.org"]) } 1, 2;
     my @own = (contact_id => $from->{id});
-    my $company = $c->post("/api/v1/companies",
-        { bot_id => $w->agent, name => "C" })->data->{id};
+    my $company = $w->company(name => "C")->{id};
     my $card = $c->post("/api/v1/pipeline-cards", { title => "T",
         pipeline_stage_id => ($w->stages)[0], @own })->data;
     my @notes = map { $c->post("/api/v1/activities", { activity_type => "note",
@@ -180,8 +168,8 @@ subtest "20.5 everything of the other moves" => sub {
         "beside its own");
     is($c->get("/api/v1/sequences/enrollments/$mine")->data->{status},
         "generating", "which goes on, too");
-    is(contact($w, $into->{id})->{last_contacted_at}, $notes[1]{created_at},
-        "9.4 it was contacted last when the other was");
+    is($w->shown("contacts", $into->{id})->{last_contacted_at},
+        $notes[1]{created_at}, "9.4 it was contacted last when the other was");
     my @told = grep { $_->{type} =~ /merged|deleted/
         || ($_->{data}{contact_id} // "") eq $into->{id} } events($w);
     is_deeply([sort map { "$_->{type} $_->{data}{id}" } @told], [sort
@@ -202,7 +190,7 @@ subtest "20.5 everything of the other moves" => sub {
 subtest "20.5 for ever: chains, and the end of the other" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my @ids = map { made($w, first_name => "C$_")->{id} } 0 .. 3;
+    my @ids = map { $w->contact(first_name => "C$_")->{id} } 0 .. 3;
     is(merge($w, $ids[1], $ids[0])->status, 200, "the first into the second");
     is(merge($w, $ids[2], $ids[1])->status, 200, "that into the third");
     gone_is($c->get("/api/v1/contacts/$ids[$_]"), $ids[2],
@@ -225,7 +213,7 @@ subtest "20.5 for ever: chains, and the end of the other" => sub {
 subtest "14.4 an erase takes what was merged, too" => sub {
     my $w = workspace($httpd, twin => 0);
     $w->ctl("workspace", "set", $w->id, "--events", "on");
-    my ($into, $from) = map { made($w, first_name => "Secret$_",
+    my ($into, $from) = map { $w->contact(first_name => "Secret$_",
         emails => ["erase$_\@x.org"])->{id} } 1, 2;
     is(merge($w, $into, $from)->status, 200, "merged");
     $w->ctl("contact", "erase", $from, "--workspace", $w->id);  # either id
@@ -240,9 +228,9 @@ subtest "14.4 an erase takes what was merged, too" => sub {
 subtest "20.5 what is refused changes nothing" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my ($into, $from) = map { made($w, first_name => "N$_") } 1, 2;
+    my ($into, $from) = map { $w->contact(first_name => "N$_") } 1, 2;
     my $path = "/api/v1/contacts/$into->{id}/merge";
-    my $foreign = made(workspace($httpd))->{id};
+    my $foreign = workspace($httpd)->contact->{id};
     for my $case (["none", {}, "from"], ["null", { from => undef }, "from"],
         ["a number", { from => 1 }, "from"], ["malformed", { from => "x" },
         "from"], ["unknown", { from => uuid() }, "from"],
@@ -268,7 +256,7 @@ subtest "20.5 what is refused changes nothing" => sub {
     for my $list (sort keys %much) {
         my $most = $list eq "tags" ? 100 : 50;
         my $some = sub { my @numbers = @_;
-            return made($w, $list => [map { $much{$list}->($_) } @numbers])
+            return $w->contact($list => [map { $much{$list}->($_) } @numbers])
                 ->{id} };
         my @two = ($some->(1 .. $most - 9), $some->(200 .. 209));
         error_is(merge($w, @two), 422, "validation_error",
@@ -281,7 +269,7 @@ subtest "20.5 what is refused changes nothing" => sub {
     my %many = map { ("k$_", { n => [$_ + 0, 1] }) } 1 .. 9;
     my $left = 65_536 - length $json->encode({ %many, pad => "" });
     for my $size ($left + 1, $left) {
-        my @large = map { made($w, custom_fields => $_)->{id} } \%many,
+        my @large = map { $w->contact(custom_fields => $_)->{id} } \%many,
             { pad => "x" x $size };
         my $r = merge($w, @large);
         status_is($r, 200, "6.3 custom_fields of exactly 64 KiB"), last
@@ -296,7 +284,7 @@ subtest "20.5 what is refused changes nothing" => sub {
 
 subtest "13.1 with an Idempotency-Key" => sub {
     my $w = workspace($httpd);
-    my @ids = map { made($w, tags => ["t$_"])->{id} } 1 .. 3;
+    my @ids = map { $w->contact(tags => ["t$_"])->{id} } 1 .. 3;
     my @key = (headers => { "Idempotency-Key" => "k" });
     error_is(merge($w, $ids[0], uuid(), @key), 422, "validation_error",
         "what is refused does not use it up", ["from"]);
@@ -356,7 +344,7 @@ subtest "20.5 beside 16 writers: nothing is lost, nothing is there twice" => sub
     my $w = workspace($httpd);
     $w->ctl("workspace", "set", $w->id, "--events", "on");
     my $template = $w->template;
-    my @pairs = map { my $n = $_; [map { made($w, emails =>
+    my @pairs = map { my $n = $_; [map { $w->contact(emails =>
         ["$_$n\@x.org"])->{id} } "a", "b"] } 1 .. $MERGES;
     my %all;
     for my $done (write_beside_merges($w, $template, @pairs)) {
@@ -383,8 +371,8 @@ subtest "20.5 beside 16 writers: nothing is lost, nothing is there twice" => sub
         "the totals are right");
     gone_is($w->client->get("/api/v1/contacts/$_->[1]"), $_->[0], "gone")
         for @pairs[0 .. 2];
-    is_deeply([map { scalar @{contact($w, $_->[0])->{emails}} } @pairs],
-        [map { 2 } @pairs], "both addresses are there, once");
+    is_deeply([map { scalar @{$w->shown("contacts", $_->[0])->{emails}} }
+        @pairs], [map { 2 } @pairs], "both addresses are there, once");
 
     my (%copy, %told);
     for my $event (events($w)) {
@@ -416,7 +404,7 @@ subtest "20.5 beside 16 writers: nothing is lost, nothing is there twice" => sub
 subtest "20.5 crosswise, in rings, beside upserts and deletes" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my @ids = map { made($w, emails => ["r$_\@x.org"],
+    my @ids = map { $w->contact(emails => ["r$_\@x.org"],
         external_id => "x$_")->{id} } 0 .. 11;
     my @got = in_processes(8, sub {
         my ($n) = @_;

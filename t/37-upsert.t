@@ -43,25 +43,13 @@ sub item_error {
             && !grep { !length $_->{message} || keys %$_ != 2 } @{$_[0]} } };
 }
 
-sub contact {
-    my ($w, $id) = @_;
-    return $w->client->get("/api/v1/contacts/$id")->data;
-}
-
-# A contact of MEMBERS, made by the API.
-sub made {
-    my ($w, %members) = @_;
-    return $w->client->post("/api/v1/contacts",
-        { bot_id => $w->agent, %members })->data;
-}
-
 subtest "10.1 match by primary e-mail, else by primary phone" => sub {
     my $w = workspace($httpd);
-    my $mail = made($w, first_name => "Mail", emails => ["A\@x.org",
+    my $mail = $w->contact(first_name => "Mail", emails => ["A\@x.org",
         "second\@x.org"], phone_numbers => ["111"]);
-    my $phone = made($w, first_name => "Phone",
+    my $phone = $w->contact(first_name => "Phone",
         phone_numbers => ["+1 (234) 567-8", "999"]);
-    my $later = made($w, first_name => "Later", emails => ["a\@X.org"],
+    my $later = $w->contact(first_name => "Later", emails => ["a\@X.org"],
         phone_numbers => ["+12345678"]);
     for my $case (
         ["by e-mail, without case; the oldest wins", $mail,
@@ -107,7 +95,7 @@ subtest "10.1 match by primary e-mail, else by primary phone" => sub {
 
 subtest "17.1 phone numbers are the same by their E.164 form alone" => sub {
     my $w = workspace($httpd);
-    my $same = made($w, phone_numbers => ["+49 (0) 151 5550009"]);
+    my $same = $w->contact(phone_numbers => ["+49 (0) 151 5550009"]);
     for my $text ("+491515550009", "(+49) 151 5550009", "tel:+49-151-5550009",
             "\x{202a}+49 151 5550009\x{202c}", "\x{ff0b}49\x{a0}151/5550009",
             "+49 151 555\x{2011}0009") {
@@ -134,7 +122,7 @@ subtest "17.1 phone numbers are the same by their E.164 form alone" => sub {
         { phone_numbers => ["+44 (0)20-7946-0018"], first_name => "F" }]);
     is_deeply([map { scalar @{$r->data->{$_}} } qw(created updated)], [1, 1],
         "in one batch, too");
-    my $made = made($w, phone_numbers => ["+44 20 7946 0019",
+    my $made = $w->contact(phone_numbers => ["+44 20 7946 0019",
         phone("+442079460019", 1), "+1-800-A", "+1-800-a"]);
     is_deeply($made->{phone_numbers}, [phone("+44 20 7946 0019", 1),
         phone("+1-800-A"), phone("+1-800-a")], "9.2 equal ones collapse");
@@ -143,7 +131,7 @@ subtest "17.1 phone numbers are the same by their E.164 form alone" => sub {
 subtest "10.1 over the workspace, whoever owns; 10.3 an item's bot_id" => sub {
     my $w = workspace($httpd);
     my ($agent) = $w->import_objects([{ object => "agent", name => "B" }]);
-    my $mine = made($w, emails => ["m\@x.org"]);
+    my $mine = $w->contact(emails => ["m\@x.org"]);
     my $r = upsert($w, [{ emails => ["m\@x.org"], first_name => "M" },
         { emails => ["n\@x.org"] },
         { emails => ["o\@x.org"], bot_id => $w->agent }],
@@ -172,7 +160,7 @@ subtest "10.1 over the workspace, whoever owns; 10.3 an item's bot_id" => sub {
 subtest "10.2 each item gives exactly one entry, in input order" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $old = made($w, emails => ["old\@x.org"], first_name => "Old",
+    my $old = $w->contact(emails => ["old\@x.org"], first_name => "Old",
         notes => "stays");
     my $r = upsert($w, [
         { emails => ["new\@x.org"], first_name => "New" },          # 0
@@ -220,8 +208,7 @@ subtest "10.2 each item gives exactly one entry, in input order" => sub {
 
 subtest "10.2 an item's errors, whatever is wrong" => sub {
     my $w = workspace($httpd);
-    my $company = $w->client->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "C" })->data->{id};
+    my $company = $w->company(name => "C")->{id};
     my @cases = (
         [null => "null", ""], [array => "[]", ""], [number => "1", ""],
         ["a company that is not there", '{"company_id":"' . uuid() . '"}',
@@ -268,7 +255,7 @@ subtest "10.2 an item's errors, whatever is wrong" => sub {
         "10.2 what is malformed and what is unknown, all at once",
         errors => [item_error(0, qw(first_name company_id pipeline_stage_id
             bot_id emails[0]))]);
-    my $full = made($w, emails => [map { "e$_\@x.org" } 1 .. 50]);
+    my $full = $w->contact(emails => [map { "e$_\@x.org" } 1 .. 50]);
     upserted(upsert($w, [{ emails => ["e1\@x.org", "more\@x.org"],
             first_name => 1, company_id => uuid() }]),
         "10.2 and what does not fit into the contact", errors =>
@@ -311,7 +298,7 @@ subtest "10.3 on a match: what is sent overwrites" => sub {
         linkedin_url => "Li", notes => "N", deal_value => 5,
         tags => ["a", "b"], custom_fields => { a => 1, b => { c => 2 } },
         pipeline_stage_id => ($w->stages)[0], company_id => $company);
-    my $whole = made($w, %old, emails => ["k\@x.org"],
+    my $whole = $w->contact(%old, emails => ["k\@x.org"],
         phone_numbers => ["1"]);
     my $key = sub { { emails => ["K\@x.org"], @_ } };
     upserted(upsert($w, [$key->()]), "nothing sent: nothing changes, not "
@@ -363,19 +350,19 @@ subtest "10.3 e-mails and phones are united" => sub {
             [], [email("a\@x.org", 1)]],
     ) {
         my ($name, $have, $sent, $united) = @$case;
-        my $whole = made($w, emails => $have, phone_numbers => ["77"]);
+        my $whole = $w->contact(emails => $have, phone_numbers => ["77"]);
         my $r = upsert($w, [{ emails => $sent, phone_numbers => ["77"] }]);
         value_is($r->data->{updated}, [{ %$whole, emails => $united,
             updated_at => $TIME }], "10.3 $name");
         $w->client->delete("/api/v1/contacts/$whole->{id}");
     }
-    my $whole = made($w, emails => ["p\@x.org"],
+    my $whole = $w->contact(emails => ["p\@x.org"],
         phone_numbers => ["1", phone("2", 1)]);
     upserted(upsert($w, [{ emails => ["p\@x.org"],
         phone_numbers => [phone("3", 1), "1", "2"] }]), "10.3 phones",
         updated => [{ %$whole, updated_at => $TIME,
             phone_numbers => [phone("1"), phone("2", 1), phone("3")] }]);
-    my $bare = made($w, phone_numbers => ["55"]);
+    my $bare = $w->contact(phone_numbers => ["55"]);
     upserted(upsert($w, [{ phone_numbers => ["55"],
         emails => ["f\@x.org", email("g\@x.org", 1)] }]),
         "where there was none the item's primary is the primary",
@@ -387,8 +374,8 @@ subtest "10.3 e-mails and phones are united" => sub {
 
 subtest "6.3 what is united must fit: 50 e-mails, 50 phones" => sub {
     my $w = workspace($httpd);
-    my $full = made($w, emails => [map { "e$_\@x.org" } 1 .. 50]);
-    my $nearly = made($w, phone_numbers => [map { "100$_" } 10 .. 58]);
+    my $full = $w->contact(emails => [map { "e$_\@x.org" } 1 .. 50]);
+    my $nearly = $w->contact(phone_numbers => [map { "100$_" } 10 .. 58]);
     my $r = upsert($w, [
         { emails => ["e1\@x.org", "one-more\@x.org"], first_name => "no" },
         { emails => ["e1\@x.org", "e50\@x.org"], first_name => "yes" },
@@ -406,9 +393,9 @@ subtest "6.3 what is united must fit: 50 e-mails, 50 phones" => sub {
 
 subtest "10.1, 10.2 identities that change within a batch" => sub {
     my $w = workspace($httpd);
-    my $a = made($w, first_name => "A", emails => ["same\@x.org"],
+    my $a = $w->contact(first_name => "A", emails => ["same\@x.org"],
         phone_numbers => ["1"]);
-    my $b = made($w, first_name => "B", emails => ["same\@x.org"],
+    my $b = $w->contact(first_name => "B", emails => ["same\@x.org"],
         phone_numbers => ["2"]);
     my $r = upsert($w, [
         { phone_numbers => ["1"], emails => undef },
@@ -488,7 +475,7 @@ subtest "10.4 what is refused as a whole" => sub {
 
 subtest "9.4 last_contacted_at is shown in an upsert, too" => sub {
     my $w = workspace($httpd);
-    my $whole = made($w, emails => ["k\@x.org"]);
+    my $whole = $w->contact(emails => ["k\@x.org"]);
     my $at = $w->client->post("/api/v1/activities",
         { activity_type => "call", contact_id => $whole->{id} })
         ->data->{created_at};
@@ -501,7 +488,7 @@ subtest "9.4 last_contacted_at is shown in an upsert, too" => sub {
 
 subtest "suppressed is shown in an upsert, too" => sub {
     my $w = workspace($httpd);
-    my $whole = made($w, emails => ["k\@x.org"], phone_numbers => ["+4930777"
+    my $whole = $w->contact(emails => ["k\@x.org"], phone_numbers => ["+4930777"
         . "7777"]);
     $w->import_objects([
         { object => "suppression", email => "k\@x.org", reason => "bounced" },
@@ -524,7 +511,7 @@ subtest "suppressed is shown in an upsert, too" => sub {
         "each right after its own item");
     is_deeply([map { $_->{suppressed} } @{$r->{created}}],
         [{ email => "unsubscribed" }, {}], "new ones");
-    is_deeply([map { contact($w, $_->{id})->{suppressed} }
+    is_deeply([map { $w->shown("contacts", $_->{id})->{suppressed} }
         @{$r->{created}}, $whole], [{ email => "unsubscribed" }, \%call, \%mail],
         "as a GET shows them");
 };
@@ -630,7 +617,7 @@ subtest "10.5 one transaction: a failure of the database writes nothing"
     my $failing = httpd(database => $own, unlimited => 1);
     my $w = workspace($failing);
     my $c = $w->client;
-    my $old = made($w, emails => ["old\@x.org"]);
+    my $old = $w->contact(emails => ["old\@x.org"]);
     # the connection is lost when the last row is written
     sql($own, <<'END');
 CREATE FUNCTION crmapi.test_end() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -51,17 +51,6 @@ sub started {
     return $ok ? $response->data : {};
 }
 
-sub contact {
-    my ($w, $id) = @_;
-    return $w->client->get("/api/v1/contacts/$id")->data;
-}
-
-sub made {
-    my ($w, %members) = @_;
-    return $w->client->post("/api/v1/contacts",
-        { bot_id => $w->agent, %members })->data;
-}
-
 # How many rows a workspace has of all that a start writes.
 sub rows {
     my ($w) = @_;
@@ -277,10 +266,10 @@ subtest "11.4 the request's bot_id goes before the template's" => sub {
             bot_id => $bot, contact => { emails => [$email] }), "started");
         is($c->get($got->{status_url})->data->{sequence}{bot_id}, $sender,
             "the sender");
-        is(contact($w, $got->{contact_id})->{bot_id}, $sender,
+        is($w->shown("contacts", $got->{contact_id})->{bot_id}, $sender,
             "and the owner of a new contact");
     }
-    my $mine = made($w, emails => ["mine\@x.org"]);
+    my $mine = $w->contact(emails => ["mine\@x.org"]);
     my $got = started(start($w, bot_id => $agent, contact => {
         emails => ["mine\@x.org"] }), "of another agent's contact",
         contact_action => "updated", contact_id => $mine->{id});
@@ -290,8 +279,8 @@ subtest "11.4 the request's bot_id goes before the template's" => sub {
 
 subtest "spec: matched by e-mail; by phone when no e-mail is given" => sub {
     my $w = with_templates();
-    my $mail = made($w, emails => ["M\@x.org"], phone_numbers => ["+491"]);
-    my $phone = made($w, emails => ["p\@x.org"],
+    my $mail = $w->contact(emails => ["M\@x.org"], phone_numbers => ["+491"]);
+    my $phone = $w->contact(emails => ["p\@x.org"],
         phone_numbers => ["+49 (30) 12-345"]);
     for my $case (
         ["by e-mail", $mail, emails => ["m\@X.org"]],
@@ -305,7 +294,7 @@ subtest "spec: matched by e-mail; by phone when no e-mail is given" => sub {
         started(start($w, contact => \%contact), $name,
             contact_action => "updated", contact_id => $whom->{id});
     }
-    my $before = contact($w, $phone->{id});
+    my $before = $w->shown("contacts", $phone->{id});
     for my $case (
         ["neither matches", "other\@x.org", "+4930123456"],
         ["an e-mail that matches nobody, with the phone of somebody",
@@ -314,7 +303,7 @@ subtest "spec: matched by e-mail; by phone when no e-mail is given" => sub {
         my ($name, $email, $number) = @$case;
         my $got = started(start($w, contact => { emails => [$email],
             phone_numbers => [$number] }), "$name: a new one");
-        my $new = contact($w, $got->{contact_id});
+        my $new = $w->shown("contacts", $got->{contact_id});
         is_deeply([@$new{qw(emails phone_numbers)}],
             [[email($email, 1)], [phone($number, 1)]], "$name: as sent");
     }
@@ -329,7 +318,7 @@ subtest "11.5 the shortest and longest numbers" => sub {
         my $got = started(start($w, contact => {
             phone_numbers => [$number] }), $number);
         next if !$got->{contact_id};
-        is_deeply(contact($w, $got->{contact_id})->{phone_numbers},
+        is_deeply($w->shown("contacts", $got->{contact_id})->{phone_numbers},
             [phone($number, 1)], "as it was sent");
     }
 };
@@ -356,7 +345,7 @@ subtest "11.5 an existing contact" => sub {
         : ("Pacific/Kiritimati", 14);
     $w->ctl("workspace", "set", $w->id, "--time-zone", $zone);
     my $today = sub { strftime("%Y-%m-%d", gmtime(time + $hours * 3600)) };
-    my $whole = made($w, first_name => "F", last_name => "L",
+    my $whole = $w->contact(first_name => "F", last_name => "L",
         company => "C", job_title => "J", lead_source => "S",
         notes => "first", tags => ["a", "b"], deal_value => 5,
         custom_fields => { a => 1, b => { c => 1, d => 2 } },
@@ -400,21 +389,22 @@ subtest "11.5 an existing contact" => sub {
         my $is = $tag->(); $_[0] =~ /^\Q$notes\E\n\n$is third\z/ });
     for my $empty (undef, "") {
         my $email = uuid() . "\@x.org";
-        my $bare = made($w, emails => [$email], notes => $empty);
+        my $bare = $w->contact(emails => [$email], notes => $empty);
         $day = $today->();
         started(start($w, contact => { emails => [$email],
             notes => "only" }), "a contact without notes",
             contact_action => "updated", contact_id => $bare->{id});
-        like(contact($w, $bare->{id})->{notes}, qr/^${\$tag->()} only\z/,
+        like($w->shown("contacts", $bare->{id})->{notes},
+            qr/^${\$tag->()} only\z/,
             "11.5 the day is there either way, and no blank lines");
     }
 };
 
 subtest "6.3 what is appended and united must fit" => sub {
     my $w = with_templates();
-    my $whole = made($w, notes => "x" x 65530, emails => ["k\@x.org"],
+    my $whole = $w->contact(notes => "x" x 65530, emails => ["k\@x.org"],
         tags => [map { "t$_" } 1 .. 100]);
-    my $bare = made($w, emails => ["bare\@x.org"]);
+    my $bare = $w->contact(emails => ["bare\@x.org"]);
     error_is(start($w, contact => { emails => ["bare\@x.org"],
         notes => "x" x 65536 }), 422, "validation_error",
         "6.3 notes that do not fit with the day before them",
@@ -455,31 +445,32 @@ subtest "11.6 a suppressed contact, no channel in common: accepted" => sub {
 subtest "contact_id beside contact (an extension)" => sub {
     my $w = with_templates();
     my $c = $w->client;
-    my $made = made($w, first_name => "Ada", emails => ["ada\@x.org"],
+    my $made = $w->contact(first_name => "Ada", emails => ["ada\@x.org"],
         tags => ["a"]);
     my $id = $made->{id};
-    my $other = made($w, emails => ["lead\@x.org"]);
+    my $other = $w->contact(emails => ["lead\@x.org"]);
     my %by_id = (contact_action => "updated", contact_id => $id);
     started(start($w, contact => undef, contact_id => $id),
         "the id alone", %by_id);
-    is_deeply(contact($w, $id), $made, "the contact stays as it was");
+    is_deeply($w->shown("contacts", $id), $made, "the contact stays as it was");
     started(start($w, contact_id => $id, contact => { first_name => "B",
         tags => ["b"] }), "with fields: no address is needed", %by_id);
-    is_deeply([@{contact($w, $id)}{qw(first_name tags)}], ["B", ["a", "b"]],
-        "11.5 they are merged");
+    is_deeply([@{$w->shown("contacts", $id)}{qw(first_name tags)}],
+        ["B", ["a", "b"]], "11.5 they are merged");
     started(start($w, contact_id => $id), "the id goes before an address that"
         . " another contact has", %by_id);
-    is_deeply([map { $_->{email} } @{contact($w, $id)->{emails}}],
+    is_deeply([map { $_->{email} } @{$w->shown("contacts", $id)->{emails}}],
         ["ada\@x.org", "lead\@x.org"], "which it gets, too");
-    is_deeply(contact($w, $other->{id}), $other, "the other is not touched");
-    my $bare = made($w);
+    is_deeply($w->shown("contacts", $other->{id}), $other,
+        "the other is not touched");
+    my $bare = $w->contact;
     started(start($w, contact => undef, contact_id => $bare->{id}),
         "11.6 one without an address: the worker says failed",
         contact_action => "updated", contact_id => $bare->{id});
     is_deeply(rows($w), { contact => 3, sequence => 4, enrollment => 4,
         job => 4 }, "one enrollment each");
     for my $case (["unknown", uuid()], ["malformed", "x"], ["a number", 1],
-        ["of another workspace", made(with_templates())->{id}],
+        ["of another workspace", with_templates()->contact->{id}],
         ["of another resource", $w->agent]) {
         my ($name, $wrong) = @$case;
         error_is(start($w, contact => undef, contact_id => $wrong), 422,
@@ -503,7 +494,7 @@ subtest "contact_id beside contact (an extension)" => sub {
 
 subtest "a start by contact_id beside the contact's end" => sub {
     my $w = with_templates();
-    my @ids = map { made($w, emails => ["c$_\@x.org"])->{id} } 1 .. 40;
+    my @ids = map { $w->contact(emails => ["c$_\@x.org"])->{id} } 1 .. 40;
     my @got = in_processes(4, sub {
         my ($n) = @_;
         return [map { ($n % 2 ? start($w, contact => undef, contact_id => $_)
@@ -523,7 +514,7 @@ subtest "11.2 idempotency" => sub {
     my $c = $w->client;
     my $first = started(start($w, idempotency_key => "k1",
         contact => { emails => ["a\@x.org"] }), "the first");
-    my $before = contact($w, $first->{contact_id});
+    my $before = $w->shown("contacts", $first->{contact_id});
     for my $case (
         ["the same body", contact => { emails => ["a\@x.org"] }],
         ["another contact", contact => { emails => ["b\@x.org"],
@@ -543,7 +534,7 @@ subtest "11.2 idempotency" => sub {
             "11.2 $name: the original ids, the original answer");
     }
     is_deeply(rows($w), \%ONE, "one of each");
-    is_deeply(contact($w, $first->{contact_id}), $before,
+    is_deeply($w->shown("contacts", $first->{contact_id}), $before,
         "the contact was not touched");
     for my $case ([422, "validation_error", contact => {}],
             [422, "validation_error", name => 1],
@@ -662,7 +653,7 @@ subtest "starts beside upserts of the same people: no deadlock" => sub {
 subtest "spec Sequence enrollment: every field, every step" => sub {
     my $w = with_templates();
     my $c = $w->client;
-    my $contact = made($w, emails => ["s\@x.org"])->{id};
+    my $contact = $w->contact(emails => ["s\@x.org"])->{id};
     my ($id, $sequence) = enroll($w, $w->{template}, $contact,
         created_at => "2026-01-01T00:00:00.001Z",
         updated_at => "2026-01-01T00:00:00.002Z");

@@ -147,8 +147,7 @@ subtest "7.10 pages show each row exactly once while others are changed"
 subtest "6.6 many writers of one row: nothing lost, always forward" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent })
-        ->data->{id};
+    my $id = $w->contact->{id};
     my @fields = qw(first_name last_name city state country notes);
     my @got = in_processes(6, sub {
         my ($n) = @_;
@@ -182,10 +181,8 @@ subtest "8.1 one deletes, all others are told so" => sub {
     my $c = $w->client;
     my %made = (contacts => [], companies => [], "pipeline-cards" => []);
     for (1 .. 8) {
-        push @{$made{contacts}}, $c->post("/api/v1/contacts",
-            { bot_id => $w->agent })->data->{id};
-        push @{$made{companies}}, $c->post("/api/v1/companies",
-            { bot_id => $w->agent, name => "C" })->data->{id};
+        push @{$made{contacts}}, $w->contact->{id};
+        push @{$made{companies}}, $w->company->{id};
         push @{$made{"pipeline-cards"}}, $c->post("/api/v1/pipeline-cards",
             { title => "T", pipeline_stage_id => ($w->stages)[0] })
             ->data->{id};
@@ -211,10 +208,8 @@ subtest "8.1 one deletes, all others are told so" => sub {
 subtest "9.6 a company and its contacts go while others use them" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my @companies = map { $c->post("/api/v1/companies",
-        { bot_id => $w->agent, name => "C$_" })->data->{id} } 1 .. 12;
-    my @contacts = map { $c->post("/api/v1/contacts", {
-        bot_id => $w->agent, company_id => $_ })->data->{id} } @companies;
+    my @companies = map { $w->company(name => "C$_")->{id} } 1 .. 12;
+    my @contacts = map { $w->contact(company_id => $_)->{id} } @companies;
     my @got = in_processes(6, sub {
         my ($n) = @_;
         my $own = $w->client;
@@ -257,8 +252,7 @@ subtest "9.6 a company and its contacts go while others use them" => sub {
 subtest "10.5 a company goes while an upsert names it" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $company = $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "C" })->data->{id};
+    my $company = $w->company->{id};
     $c->post("/api/v1/contacts", { bot_id => $w->agent, external_id => $_,
         $_ eq "in" ? (company_id => $company) : () }) for qw(in out);
     # what a DELETE locks first, and what then
@@ -286,15 +280,13 @@ subtest "10.5 a company goes while an upsert names it" => sub {
 subtest "9.4 derived values in the very next read, from any process" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $company = $c->post("/api/v1/companies",
-        { bot_id => $w->agent, name => "C" })->data->{id};
+    my $company = $w->company->{id};
     my @got = in_processes(4, sub {
         my @odd;
         for my $i (1 .. 8) {
             # a connection of its own each time: any child may answer
-            my $contact = $w->client->post("/api/v1/contacts", {
-                bot_id => $w->agent, company_id => $company,
-                deal_value => 1 })->data->{id};
+            my $contact = $w->contact(company_id => $company, deal_value => 1)
+                ->{id};
             my $at = $w->client->post("/api/v1/activities", {
                 activity_type => "call", contact_id => $contact })
                 ->data->{created_at};
@@ -318,9 +310,8 @@ subtest "10.3, 11.5 what is united loses nothing, whoever writes beside"
     my $w = workspace($httpd);
     my $template = $w->template;
     my $c = $w->client;
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        phone_numbers => ["+493012345"], emails => ["p\@x.org"] })
-        ->data->{id};
+    my $id = $w->contact(phone_numbers => ["+493012345"],
+        emails => ["p\@x.org"])->{id};
     my @got = in_processes(5, sub {
         my ($n) = @_;
         my $own = $w->client;

@@ -38,8 +38,7 @@ my $httpd = httpd(database => $database, env => clock_of("web"),
     conf => "CrmApiDatabaseTimeout 5s\n");
 my $w = workspace($httpd);
 $w->ctl("workspace", "set", $w->id, "--events", "on");
-my $contact = $w->client->post("/api/v1/contacts", { bot_id => $w->agent })
-    ->data->{id};
+my $contact = $w->contact->{id};
 
 # Send METHOD PATH with BODY; a client that waits for the answer.
 sub begin {

@@ -58,12 +58,6 @@ sub start {
     return $r->data->{enrollment_id};
 }
 
-# The enrollment ID of W as the API shows it.
-sub enrollment {
-    my ($w, $id) = @_;
-    return $w->client->get("/api/v1/sequences/enrollments/$id")->data;
-}
-
 # "email sent, sms scheduled": the steps of an enrollment.
 sub steps {
     my ($enrollment) = @_;
@@ -85,11 +79,11 @@ sub mails_to {
 subtest "generating, approved, running, completed" => sub {
     my $w = with_template();
     my $id = start($w);
-    my $e = enrollment($w, $id);
+    my $e = $w->enrollment($id);
     is($e->{status}, "generating", "before the worker has seen it");
     is_deeply($e->{steps}, [], "it has no steps");
     $worker->once;
-    $e = enrollment($w, $id);
+    $e = $w->enrollment($id);
     is($e->{status}, "approved", "generated, approved, the first step sent");
     is(steps($e), "email sent, sms scheduled, voice scheduled", "the steps");
     like($_->{id}, $ID, "9.1 with ids of version 7") for @{$e->{steps}};
@@ -109,14 +103,14 @@ subtest "generating, approved, running, completed" => sub {
     like($mail->[1], qr/welcome/, "and what it says");
 
     $worker->once(days(0.9));
-    is(steps(enrollment($w, $id)), steps($e), "nothing is sent too early");
+    is(steps($w->enrollment($id)), steps($e), "nothing is sent too early");
     $worker->once(days(1.01));
-    $e = enrollment($w, $id);
+    $e = $w->enrollment($id);
     is($e->{status}, "running", "11.7 the second step: running");
     is(steps($e), "email sent, sms sent, voice scheduled", "the steps");
     is(scalar mails_to($sms->{to_identifier}), 1, "one message");
     $worker->once(days(2.6));
-    $e = enrollment($w, $id);
+    $e = $w->enrollment($id);
     is($e->{status}, "completed", "the last step: completed");
     is($e->{sequence}{status}, "completed", "11.9 and the sequence");
     is(steps($e), "email sent, sms sent, voice sent", "all sent");
@@ -144,7 +138,7 @@ subtest "pending_approval, and who is asked" => sub {
         emails => ["long\@x.org"], phone_numbers => ["+49302000001"],
         first_name => '"' . "n" x 90 });
     $worker->once;
-    my $e = enrollment($w, $id);
+    my $e = $w->enrollment($id);
     is($e->{status}, "pending_approval", "it waits");
     is($e->{approved_at}, undef, "approved_at is null");
     is(steps($e), "email scheduled, sms scheduled, voice scheduled",
@@ -160,7 +154,7 @@ subtest "pending_approval, and who is asked" => sub {
             "80 characters of the contact's name, without quotes");
     }
     $worker->once(days(20));
-    is(enrollment($w, $id)->{status}, "pending_approval", "for ever");
+    is($w->enrollment($id)->{status}, "pending_approval", "for ever");
     is(scalar mails_to($e->{steps}[0]{to_identifier}), 0, "nothing is sent");
 
     my $path = "/api/v1/sequences/enrollments/$id";
@@ -177,7 +171,7 @@ subtest "pending_approval, and who is asked" => sub {
     error_is($w->client->post("$path/approve"), 409, "conflict",
         "11.12 twice: 409");
     $worker->once;
-    is(steps(enrollment($w, $id)), "email sent, sms scheduled, voice scheduled",
+    is(steps($w->enrollment($id)), "email sent, sms scheduled, voice scheduled",
         "then the first step is sent");
 
     my $other = start($w, auto_approve => false);
@@ -192,7 +186,7 @@ subtest "pending_approval, and who is asked" => sub {
     $worker->once;
     is(crmapictl_ok($database, qw(enrollment reject), $other), "rejected",
         "crmapictl enrollment reject");
-    $e = enrollment($w, $other);
+    $e = $w->enrollment($other);
     is($e->{status}, "stopped_user", "11.7 rejected: stopped_user");
     is($e->{stop_reason}, "rejected", "and why");
     is($e->{sequence}{status}, "stopped", "11.9 the sequence is stopped");
@@ -201,7 +195,7 @@ subtest "pending_approval, and who is asked" => sub {
     ($code, $out, $err) = crmapictl($database, qw(enrollment reject), $id);
     is($code, 1, "one that was approved cannot be rejected");
     like($err, qr/approved cannot be rejected/, "with the reason");
-    is(enrollment($w, $id)->{status}, "approved", "and stays as it was");
+    is($w->enrollment($id)->{status}, "approved", "and stays as it was");
     like(crmapictl_ok($database, qw(enrollment list --workspace), $w->id),
         qr/^\Q$id\E\tapproved\tWelcome/m, "enrollment list shows them");
 };
@@ -219,14 +213,14 @@ subtest "11.12 stop, in every state" => sub {
         my $id = start($w, auto_approve => $state eq "pending_approval"
             ? false : true);
         $at{$state}->();
-        my $before = enrollment($w, $id);
+        my $before = $w->enrollment($id);
         is($before->{status}, $state, "$state");
         my $r = $w->client->post("/api/v1/sequences/enrollments/$id/stop");
         status_is($r, 200, "is stopped");
         is($r->data->{status}, "stopped_user", "by a user");
         is(steps($r->data), $left{$state}, "no step is left");
         $worker->once(days(30));
-        is(steps(enrollment($w, $id)), steps($r->data),
+        is(steps($w->enrollment($id)), steps($r->data),
             "and nothing is sent any more");
         error_is($w->client->post("/api/v1/sequences/enrollments/$id/$_"),
             409, "conflict", "then $_ is a conflict") for qw(stop approve);
@@ -241,17 +235,17 @@ subtest "a reply, a suppression, a contact that goes" => sub {
     my $w = with_template();
     my @ids = map { start($w) } 1 .. 4;
     $worker->once;
-    my @e = map { enrollment($w, $_) } @ids;
+    my @e = map { $w->enrollment($_) } @ids;
     is(crmapictl_ok($database, qw(reply --workspace), $w->id, "--contact",
         $e[0]{contact_id}), "stopped\t1", "crmapictl reply");
-    my $now = enrollment($w, $ids[0]);
+    my $now = $w->enrollment($ids[0]);
     is($now->{status}, "stopped_reply", "a reply: stopped_reply");
     is(steps($now), "email sent, sms cancelled, voice cancelled", "at once");
 
     is(crmapictl_ok($database, qw(suppress add --workspace), $w->id,
         "--email", uc $e[1]{steps}[0]{to_identifier}, "--reason", "asked to"),
         "stopped\t1", "crmapictl suppress add, in capitals");
-    $now = enrollment($w, $ids[1]);
+    $now = $w->enrollment($ids[1]);
     is($now->{status}, "stopped_unsubscribed", "stopped_unsubscribed");
     is($now->{stop_reason}, "asked to", "with the reason");
 
@@ -261,15 +255,15 @@ subtest "a reply, a suppression, a contact that goes" => sub {
     is(crmapictl_ok($database, qw(suppress add --workspace), $w->id,
         "--email", "second$$\@x.org"), "stopped\t1",
         "any address of the contact's");
-    is(enrollment($w, $ids[2])->{status}, "stopped_unsubscribed", "stops it");
+    is($w->enrollment($ids[2])->{status}, "stopped_unsubscribed", "stops it");
 
     status_is($w->client->delete("/api/v1/contacts/$e[3]{contact_id}"), 204,
         "a contact is deleted");
-    $now = enrollment($w, $ids[3]);
+    $now = $w->enrollment($ids[3]);
     is($now->{status}, "stopped_user", "9.6 its enrollment stops");
     is($now->{stop_reason}, "contact_deleted", "because of that");
     $worker->once(days(30));
-    is(steps(enrollment($w, $_)), "email sent, sms cancelled, voice cancelled",
+    is(steps($w->enrollment($_)), "email sent, sms cancelled, voice cancelled",
         "nothing more is sent") for @ids;
 
     like(crmapictl_ok($database, qw(suppress list --workspace), $w->id),
@@ -285,9 +279,9 @@ subtest "a reply, a suppression, a contact that goes" => sub {
     my $id = start($deaf);
     $worker->once;
     is(crmapictl_ok($database, qw(reply --workspace), $deaf->id, "--contact",
-        enrollment($deaf, $id)->{contact_id}), "stopped\t0",
+        $deaf->enrollment($id)->{contact_id}), "stopped\t0",
         "a template without stop_on_reply: a reply stops nothing");
-    is(enrollment($deaf, $id)->{status}, "approved", "it goes on");
+    is($deaf->enrollment($id)->{status}, "approved", "it goes on");
     ($code, $out, $err) = crmapictl($database, qw(reply --workspace),
         $deaf->id, "--contact", $e[0]{contact_id});
     is($code, 1, "another workspace's contact is none of it");
@@ -297,9 +291,8 @@ subtest "a reply, a suppression, a contact that goes" => sub {
 subtest "20.5 a contact is merged while its steps are generated" => sub {
     my $w = with_template();
     my $id = start($w);
-    my $from = enrollment($w, $id)->{contact_id};
-    my $into = $w->client->post("/api/v1/contacts", { bot_id => $w->agent,
-        first_name => "Kim", emails => ["kim\@x.org"] })->data->{id};
+    my $from = $w->enrollment($id)->{contact_id};
+    my $into = $w->contact(first_name => "Kim", emails => ["kim\@x.org"])->{id};
     # the worker has read the enrollment, and waits to read the contact
     my $let_go = holding($database,
         "LOCK TABLE crmapi.activity IN ACCESS EXCLUSIVE MODE");
@@ -308,7 +301,7 @@ subtest "20.5 a contact is merged while its steps are generated" => sub {
     $let_go->("SELECT crmapi.contact_merge('" . $w->id
         . "', '$into', '$from');\nCOMMIT");
     $running->result;
-    my $e = enrollment($w, $id);
+    my $e = $w->enrollment($id);
     is($e->{contact_id}, $into, "the enrollment moves");
     is($e->{status}, "approved", "and goes on");
     is($e->{steps}[0]{email_subject}, "Hello Kim", "with who is there now");
@@ -333,7 +326,7 @@ subtest "11.6 channels: what the template allows and the contact has" => sub {
         my ($name, $contact, $expected) = @$case;
         my $id = start($w, contact => $contact);
         $worker->once;
-        is(steps(enrollment($w, $id)), $expected, $name);
+        is(steps($w->enrollment($id)), $expected, $name);
     }
     my $other = with_template();
     crmapictl_ok($database, qw(suppress add --workspace), $other->id, @$_)
@@ -341,14 +334,14 @@ subtest "11.6 channels: what the template allows and the contact has" => sub {
     my $id = start($other, contact => { emails => ["never\@x.org"],
         phone_numbers => ["+49301999999"] });
     $worker->once;
-    my $e = enrollment($other, $id);
+    my $e = $other->enrollment($id);
     is($e->{status}, "failed", "both suppressed: failed");
     is($e->{generation_error}, "no_usable_channels", "no_usable_channels");
     is($e->{sequence}{status}, "failed", "11.9 and the sequence");
     my $mute = with_template(allowed_channels => ["sms"]);
     $id = start($mute, contact => { emails => ["a9\@x.org"] });
     $worker->once;
-    is(enrollment($mute, $id)->{generation_error}, "no_usable_channels",
+    is($mute->enrollment($id)->{generation_error}, "no_usable_channels",
         "nothing in common: the same");
     $id = start($w);
     $worker->once;
@@ -357,7 +350,7 @@ subtest "11.6 channels: what the template allows and the contact has" => sub {
         . " to_identifier FROM crmapi.enrollment_step WHERE enrollment_id ="
         . " '$id' AND channel = 'sms'");
     $worker->once(days(1.1));
-    is(enrollment($w, $id)->{status}, "stopped_unsubscribed",
+    is($w->enrollment($id)->{status}, "stopped_unsubscribed",
         "11.10 an address that was suppressed behind our back is seen before"
         . " the send");
 };
@@ -376,7 +369,7 @@ subtest "what a template asks for that is not there" => sub {
             email_subject => "s", email_body => "b", %$members }]);
         my $id = start($w);
         $worker->once;
-        my $e = enrollment($w, $id);
+        my $e = $w->enrollment($id);
         is($e->{status}, "failed", "failed");
         like($e->{generation_error}, qr/steps\[0\]/, "names the step");
         like($e->{generation_error}, $reason, "and what is wrong");
@@ -385,12 +378,12 @@ subtest "what a template asks for that is not there" => sub {
     my $w = with_wrong_template(pacing => { window => { from => "9" } });
     my $id = start($w);
     $worker->once;
-    like(enrollment($w, $id)->{generation_error}, qr/pacing\.window/,
+    like($w->enrollment($id)->{generation_error}, qr/pacing\.window/,
         "a wrong pacing is told, too");
     $w = with_wrong_template(pacing => { time_zone => "Mars/Phobos" });
     $id = start($w);
     $worker->once;
-    like(enrollment($w, $id)->{generation_error}, qr/time_zone/,
+    like($w->enrollment($id)->{generation_error}, qr/time_zone/,
         "a time zone that is none");
 };
 
@@ -403,14 +396,14 @@ subtest "pacing: windows and time zones" => sub {
     my $id = start($w);
     # a Friday in winter, 16:30 in New York
     $worker->once("2026-12-04T21:30:00Z");
-    my @step = @{enrollment($w, $id)->{steps}};
+    my @step = @{$w->enrollment($id)->{steps}};
     is($step[0]{status}, "sent", "within the window: at once");
     is($step[1]{scheduled_for}, "2026-12-07T14:00:00.000Z",
         "a day later is Saturday: Monday at nine");
     is($step[2]{scheduled_for}, "2026-12-08T14:00:00.000Z", "and so on");
     $id = start($w);
     $worker->once("2026-12-04T22:30:00Z");
-    @step = @{enrollment($w, $id)->{steps}};
+    @step = @{$w->enrollment($id)->{steps}};
     is($step[0]{status}, "scheduled", "after it has closed: not yet");
     is($step[0]{scheduled_for}, "2026-12-07T14:00:00.000Z", "but then");
     # the last millisecond of the window, and the first after it
@@ -419,7 +412,7 @@ subtest "pacing: windows and time zones" => sub {
         my ($moment, $due, $status) = @$case;
         $id = start($w);
         $worker->once("2026-12-04T${moment}Z");
-        my ($first) = @{enrollment($w, $id)->{steps}};
+        my ($first) = @{$w->enrollment($id)->{steps}};
         is("$first->{status} $first->{scheduled_for}", "$status $due",
             "at $moment");
     }
@@ -481,14 +474,14 @@ subtest "a limit for each agent and day" => sub {
         conf => { agent_daily_limit => 3 });
     my $w = with_template(steps => [$STEPS[0]]);
     my @ids = map { start($w) } 1 .. 5;
-    my $sent = sub { scalar grep { enrollment($w, $_)->{status}
+    my $sent = sub { scalar grep { $w->enrollment($_)->{status}
         eq "completed" } @ids };
     $limited->once;
     is($sent->(), 3, "three are sent");
     $limited->once(days(0.0001));
     is($sent->(), 3, "and no more on this day");
-    my ($late) = grep { enrollment($w, $_)->{status} ne "completed" } @ids;
-    like(enrollment($w, $late)->{steps}[0]{scheduled_for},
+    my ($late) = grep { $w->enrollment($_)->{status} ne "completed" } @ids;
+    like($w->enrollment($late)->{steps}[0]{scheduled_for},
         qr/T00:00:00\.000Z$/, "the others wait for midnight");
     $limited->once(days(1));
     is($sent->(), 5, "of the next");
@@ -508,7 +501,7 @@ subtest "11.2 100 equal starts: one enrollment, one message" => sub {
     my %ids = map { $_ => 1 } map { @$_ } @got;
     is(scalar keys %ids, 1, "one enrollment");
     my ($id) = keys %ids;
-    ok(wait_for(sub { enrollment($w, $id)->{status} eq "completed" }),
+    ok(wait_for(sub { $w->enrollment($id)->{status} eq "completed" }),
         "it is completed");
     is(scalar(grep { $_->[1] =~ /^To:.*once\@x\.org/m } $live->mails), 1,
         "by one message");
@@ -567,8 +560,8 @@ subtest "a job that fails each time is given up, and so is its enrollment" => su
     my $tried = sub { my ($id, $n) = @_; sql($database, "UPDATE crmapi.job SET"
         . " attempts = $n, run_at = now() WHERE state = 'ready' AND"
         . " payload ->> 'enrollment_id' = '$id'") };
-    my $end = sub { my $e = enrollment($w, $_[0]); return join " ", $e->{status},
-        $e->{generation_error} // () };
+    my $end = sub { my $e = $w->enrollment($_[0]); return join " ",
+        $e->{status}, $e->{generation_error} // () };
     my $id = start($w);
     $tried->($id, 58);
     sql($database, "ALTER TABLE crmapi.sequence_template RENAME TO away");
@@ -592,7 +585,7 @@ subtest "a job that fails each time is given up, and so is its enrollment" => su
     $worker->expect_log(qr/CRM3101: .*too many attempts: 61/,
         qr/CRM3112: enrollment $id failed .*: too many attempts/);
     $worker->once;
-    my $e = enrollment($w, $id);
+    my $e = $w->enrollment($id);
     is($end->($id), "failed internal_error", "a step: it is not tried again");
     is(scalar mails_to($e->{steps}[0]{to_identifier}), 0, "and nothing is sent");
     $id = start($w);
@@ -624,7 +617,7 @@ subtest "11.6 a model that does not answer is asked again, for a time" => sub {
             FROM crmapi.job was WHERE was.id = j.id AND j.state = 'ready' AND
             j.kind = 'sequence.generate' AND j.payload ->> 'enrollment_id' = '$id'
             RETURNING extract(epoch FROM was.run_at - now())) SELECT * FROM j");
-        return (enrollment($w, $id), $wait);
+        return ($w->enrollment($id), $wait);
     };
     my $id = start($w, auto_approve => false);
     my ($e, $wait) = $attempt->($id, "later");

@@ -63,11 +63,6 @@ sub start {
     return $r->data->{enrollment_id};
 }
 
-sub enrollment {
-    my ($w, $id) = @_;
-    return $w->client->get("/api/v1/sequences/enrollments/$id")->data;
-}
-
 # The Message-ID of STEP's mail.
 sub message_id {
     my ($step) = @_;
@@ -111,7 +106,7 @@ subtest "the life of a sequence" => sub {
     my $page = $httpd->client->get($path);
     is($page->status, 200, "which opens");
     like($page->body, qr/Liebe \S+nne/, "and shows what will be sent");
-    is(enrollment($w, $id)->{status}, "pending_approval",
+    is($w->enrollment($id)->{status}, "pending_approval",
         "opening it has changed nothing");
     status_is($w->client->post("/api/v1/sequences/enrollments/$id/approve"),
         200, "it is approved");
@@ -122,7 +117,7 @@ subtest "the life of a sequence" => sub {
     like($mail, qr/^X-Envelope-From: ada1\@crm\.example$/m, "from the agent");
     like($mail, qr/^From: .*<ada1\@crm\.example>$/m, "says the header, too");
     like($mail, qr/^Subject: =\?UTF-8\?/mi, "an encoded subject");
-    my ($step) = @{enrollment($w, $id)->{steps}};
+    my ($step) = @{$w->enrollment($id)->{steps}};
     my $name = message_id($step);
     like($mail, qr/^Message-ID: \Q$name\E$/mi, "a Message-ID that is kept");
     like($mail, qr{^Content-Type: multipart/alternative}m, "two forms:");
@@ -138,18 +133,18 @@ subtest "the life of a sequence" => sub {
     $worker->once(later(2));
     my ($sms) = $provider->requests;
     is($sms->{headers}{"idempotency-key"},
-        enrollment($w, $id)->{steps}[1]{id}, "the provider gets the text,"
+        $w->enrollment($id)->{steps}[1]{id}, "the provider gets the text,"
         . " with the step's id as its idempotency key");
     is($sms->{headers}{authorization}, "Bearer s3cret-token", "the token");
     is($sms->{json}{text}, "Fragen, Änne?", "and what it says");
     is($sms->{json}{to}, "+49301234567", "to whom");
     is($sms->{json}{from}, $w->{phone}, "from the agent's number");
-    is(enrollment($w, $id)->{status}, "running", "the second step: running");
+    is($w->enrollment($id)->{status}, "running", "the second step: running");
     $worker->once(later(4));
     my $call = ($provider->requests)[1];
     is($call->{json}{channel}, "voice", "the call");
     is($call->{json}{objective}, "Besuch", "and what for");
-    is(enrollment($w, $id)->{status}, "completed", "completed");
+    is($w->enrollment($id)->{status}, "completed", "completed");
 
     my $out = one_click($leave);
     is($out->status, 200, "one click");
@@ -218,9 +213,9 @@ subtest "one click stops what runs" => sub {
     my ($path) = ($mail =~ s/\n[ \t]+/ /gr)
         =~ m{List-Unsubscribe: <http://127\.0\.0\.1:\d+(/\S+)>};
     is($httpd->client->get($path)->status, 200, "GET shows a page");
-    is(enrollment($w, $id)->{status}, "approved", "and changes nothing");
+    is($w->enrollment($id)->{status}, "approved", "and changes nothing");
     one_click($path);
-    my $e = enrollment($w, $id);
+    my $e = $w->enrollment($id);
     is($e->{status}, "stopped_unsubscribed", "POST stops the sequence");
     is(steps($e), "email sent, email cancelled", "what was left is cancelled");
 };
@@ -232,10 +227,10 @@ subtest "a mail server that refuses, or not today" => sub {
     my $id = start($w, contact => { first_name => "U",
         emails => ["2.450\@x.example"] });
     $worker->once;
-    is(steps(enrollment($w, $id)), "email scheduled", "450: another time");
+    is(steps($w->enrollment($id)), "email scheduled", "450: another time");
     $worker->hurry;
     $worker->hurry;
-    my $e = enrollment($w, $id);
+    my $e = $w->enrollment($id);
     is(steps($e), "email sent", "the third time it is taken");
     is(sql($database, "SELECT count(*) FROM crmapi.enrollment_step"
         . " WHERE enrollment_id = '$id' AND error IS NOT NULL"), 0,
@@ -245,7 +240,7 @@ subtest "a mail server that refuses, or not today" => sub {
     $id = start($w, contact => { first_name => "U",
         emails => ["9.550\@x.example"] });
     $worker->once;
-    $e = enrollment($w, $id);
+    $e = $w->enrollment($id);
     is(steps($e), "email failed", "550: never");
     is($e->{status}, "failed", "11.7 dispatch fails: failed");
     like($e->{generation_error}, qr/550/, "with the server's code");
@@ -260,14 +255,14 @@ subtest "a mail server that refuses, or not today" => sub {
         emails => ["9.451\@x.example"] });
     $worker->once;
     $worker->hurry;
-    is(enrollment($w, $id)->{status}, "failed", "send_attempts bounds it");
+    is($w->enrollment($id)->{status}, "failed", "send_attempts bounds it");
     $worker->configure({ send_attempts => undef });
     $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/ => 9);
     $id = start($w, contact => { first_name => "U",
         emails => ["9.452\@x.example"] });
     $worker->once;
     $worker->hurry for 1 .. 9;
-    is(enrollment($w, $id)->{status}, "completed",
+    is($w->enrollment($id)->{status}, "completed",
         "one that is away for hours does not end what waits for it");
 };
 
@@ -279,12 +274,12 @@ subtest "a step counts once against the agent's limit of a day" => sub {
         emails => [$_] }) } "3.451\@limit.example", "once\@limit.example";
     $worker->once;
     $worker->hurry for 1 .. 3;
-    is(steps(enrollment($w, $_)), "email sent", "attempts use nothing up")
+    is(steps($w->enrollment($_)), "email sent", "attempts use nothing up")
         for @ids;
     my $third = start($w, contact => { first_name => "L",
         emails => ["third\@limit.example"] });
     $worker->once;
-    is(steps(enrollment($w, $third)), "email scheduled", "the limit holds");
+    is(steps($w->enrollment($third)), "email scheduled", "the limit holds");
     $worker->configure({ agent_daily_limit => undef });
 };
 
@@ -316,12 +311,12 @@ subtest "a mail server with accounts, one that is away" => sub {
     my $id = start($w, contact => { first_name => "U",
         emails => ["auth\@x.example"] });
     $worker->once;
-    is(steps(enrollment($w, $id)), "email scheduled",
+    is(steps($w->enrollment($id)), "email scheduled",
         "a wrong password: the operator's to mend, tried again");
     unlike($worker->log_text, qr/wrong-one/, "and in no log");
     write_file($secret, "pa55word\n");
     $worker->hurry;
-    is(steps(enrollment($w, $id)), "email sent", "the right one, in TLS");
+    is(steps($w->enrollment($id)), "email sent", "the right one, in TLS");
     my $nobody = CrmTest::Httpd::free_port();
     $worker->configure({ smtp_url => "smtp://127.0.0.1:$nobody",
         smtp_tls => "no", smtp_ca_file => undef, smtp_user => undef,
@@ -334,10 +329,10 @@ subtest "a mail server with accounts, one that is away" => sub {
     my @told = grep { /CRM3122/ } split /\n/, $worker->once;
     is(scalar(grep { / info: / } @told), 4, "it fails five steps");
     is(scalar(grep { / warning: / } @told), 1, "and is told once");
-    is(steps(enrollment($w, $id)), "email scheduled", "nobody listens: later");
+    is(steps($w->enrollment($id)), "email scheduled", "nobody listens: later");
     $worker->configure({ smtp_url => "smtp://127.0.0.1:$smtp->{port}" });
     $worker->hurry;
-    is(steps(enrollment($w, $id)), "email sent", "somebody does");
+    is(steps($w->enrollment($id)), "email sent", "somebody does");
 };
 
 subtest "17.1 who is dialled" => sub {
@@ -358,7 +353,7 @@ subtest "17.1 who is dialled" => sub {
             $worker->once;
             my @now = $provider->requests;
             return join " ", map({ $_->{json}{to} } @now[$before .. $#now]),
-                enrollment($w, $id)->{generation_error} // ();
+                $w->enrollment($id)->{generation_error} // ();
         };
         my $i = $channel eq "sms" ? 1 : 2;
         for my $text ("+49 (0) 151 55500${i}1", "(+49)151/55500${i}2",
@@ -393,7 +388,7 @@ subtest "17.1 who is dialled" => sub {
     $worker->expect_log(qr/CRM3122: .*the recipient's address is not usable/);
     $worker->once;
     is(scalar $provider->requests, $before, "nobody is dialled for it");
-    is(steps(enrollment($w, $id)), "sms failed", "and it has failed");
+    is(steps($w->enrollment($id)), "sms failed", "and it has failed");
 };
 
 subtest "17.5 a number that Twilio refuses is suppressed" => sub {
@@ -409,7 +404,7 @@ subtest "17.5 a number that Twilio refuses is suppressed" => sub {
         my $id = start($w, contact => { phone_numbers => ["+4930$error"] });
         $twilio->next_answers("400 {\"code\": $error, \"status\": 400}");
         $worker->once;
-        is(steps(enrollment($w, $id)), "sms failed", "error $error");
+        is(steps($w->enrollment($id)), "sms failed", "error $error");
         is(sql($database, "SELECT max(reason) FROM crmapi.suppression WHERE"
             . " address = '+4930$error' AND workspace_id = '" . $w->id . "'"),
             $reason, "$error: " . ($reason // "it speaks of this channel"));
@@ -432,7 +427,7 @@ subtest "a provider that fails in every way" => sub {
             phone_numbers => ["+4930777" . ++$n] });
         $provider->next_answers($way);
         $worker->once;
-        my $e = enrollment($w, $id);
+        my $e = $w->enrollment($id);
         if ($taken) {
             is(steps($e), "sms sent", "$way with 200: it was taken");
             next;
@@ -440,7 +435,7 @@ subtest "a provider that fails in every way" => sub {
         like(steps($e), qr/^sms (?:scheduled|sending)$/, "$way: not yet");
         $provider->next_answers();
         $worker->hurry;
-        is(steps(enrollment($w, $id)), "sms sent", "and then it is");
+        is(steps($w->enrollment($id)), "sms sent", "and then it is");
         my %keys = map { $_->{headers}{"idempotency-key"} => 1 }
             grep { $_->{json}{to} eq "+4930777$n" } $provider->requests;
         is(scalar keys %keys, 1, "with the same idempotency key");
@@ -448,7 +443,7 @@ subtest "a provider that fails in every way" => sub {
     my $id = start($w, contact => { phone_numbers => ["+49307799"] });
     $provider->next_answers("400");
     $worker->once;
-    is(enrollment($w, $id)->{status}, "failed", "400: never");
+    is($w->enrollment($id)->{status}, "failed", "400: never");
     $id = start($w, contact => { phone_numbers => ["+49307798"] });
     $provider->next_answers("later");
     $worker->once;
@@ -475,7 +470,7 @@ subtest "11.11 nobody knows whether it was sent" => sub {
         . " WHERE enrollment_id = '$id'");
     $worker->configure({ email_relay => "smtp" });
     $worker->once;
-    my $e = enrollment($w, $id);
+    my $e = $w->enrollment($id);
     is(steps($e), "email failed", "by SMTP: it is not sent again");
     is($e->{generation_error}, "delivery_unknown", "delivery_unknown");
     is(scalar(grep { /^X-Envelope-To: dies/m } received($smtp)), 0,
@@ -488,7 +483,7 @@ subtest "11.11 nobody knows whether it was sent" => sub {
         . " WHERE enrollment_id = '$id'");
     $worker->configure({ smtp_deduplicates => "on" });
     $worker->once;
-    $e = enrollment($w, $id);
+    $e = $w->enrollment($id);
     is(steps($e), "email sent", "smtp_deduplicates: it is sent again");
     my @again = grep { /^X-Envelope-To: dies2/m } received($smtp);
     is(scalar @again, 1, "indeed");
@@ -505,7 +500,7 @@ subtest "11.11 nobody knows whether it was sent" => sub {
     $worker->once;
     is(scalar(grep { /^X-Envelope-To: dies3/m } received($smtp)), 0,
         "11.10 but not after a stop");
-    $e = enrollment($w, $id);
+    $e = $w->enrollment($id);
     is(steps($e), "email failed", "the step says so");
     is($e->{status}, "stopped_user", "the enrollment stays stopped");
     # one that was the contact's, which has another address now
@@ -516,16 +511,16 @@ subtest "11.11 nobody knows whether it was sent" => sub {
     sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
         . " WHERE enrollment_id = '$id'");
     status_is($w->client->patch("/api/v1/contacts/"
-        . enrollment($w, $id)->{contact_id}, { emails => ["new\@x.example"] }),
+        . $w->enrollment($id)->{contact_id}, { emails => ["new\@x.example"] }),
         200);
     crmapictl_ok($database, qw(suppress add --workspace), $w->id, "--email",
         "dies4\@x.example");
-    is(enrollment($w, $id)->{status}, "approved", "a suppression of what was"
+    is($w->enrollment($id)->{status}, "approved", "a suppression of what was"
         . " its address stops nothing by itself");
     $worker->once;
     is(scalar(grep { /^X-Envelope-To: dies4/m } received($smtp)), 0,
         "11.10 but nothing goes there again");
-    $e = enrollment($w, $id);
+    $e = $w->enrollment($id);
     is(steps($e), "email failed", "the step says so");
     is($e->{status}, "stopped_unsubscribed", "and the enrollment why");
 };
@@ -542,7 +537,7 @@ subtest "11.11 a server that refuses it again says nothing of the first time" =>
     $worker->expect_log(qr/CRM3123: .* 550/,
         qr/CRM3122: .*\(for good\).*: delivery_unknown/);
     $worker->once;
-    is(enrollment($w, $id)->{generation_error}, "delivery_unknown",
+    is($w->enrollment($id)->{generation_error}, "delivery_unknown",
         "an earlier attempt may have sent it");
     is(join(" ", map { /"state":"(\w+)".*"enrollment_id":"$id"/ }
         map { split /\n/, read_file($_) } glob $worker->dir . "/sent.*"),
@@ -567,11 +562,11 @@ subtest "11.11 it stays unknown when the database does not answer" => sub {
     ok($worker->wait_log(qr/CRM3123: .*: the database did not answer/, 20),
         "step_take() has no answer");
     $let_go->();
-    ok(wait_for(sub { steps(enrollment($w, $id)) !~ /sending|scheduled/ }, 20),
+    ok(wait_for(sub { steps($w->enrollment($id)) !~ /sending|scheduled/ }, 20),
         "the step ends");
     $worker->stop;
-    is(steps(enrollment($w, $id)), "email failed", "it is not sent again");
-    is(enrollment($w, $id)->{generation_error}, "delivery_unknown",
+    is(steps($w->enrollment($id)), "email failed", "it is not sent again");
+    is($w->enrollment($id)->{generation_error}, "delivery_unknown",
         "delivery_unknown");
     is(scalar(grep { /^X-Envelope-To: dies5/m } received($smtp)), 0,
         "indeed not");

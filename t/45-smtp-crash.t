@@ -33,14 +33,9 @@ sub start {
     return $r->data->{enrollment_id};
 }
 
-sub enrollment {
-    my ($w, $id) = @_;
-    return $w->client->get("/api/v1/sequences/enrollments/$id")->data;
-}
-
 sub states {
     my ($w, $id) = @_;
-    my $e = enrollment($w, $id);
+    my $e = $w->enrollment($id);
     return join " ", $e->{status}, $e->{generation_error} // "-",
         map { $_->{status} } @{$e->{steps}};
 }
@@ -115,7 +110,7 @@ for my $deduplicates (0, 1) {
                 "another takes the job") or diag($worker->log_text);
             $worker->stop;
             my @mails = $smtp->received;
-            my $step = enrollment($w, $id)->{steps}[0]{id};
+            my $step = $w->enrollment($id)->{steps}[0]{id};
             is_deeply(message_ids(@mails), { message_id($step) =>
                 $deduplicates ? 2 : 1 }, $deduplicates ? "it comes twice, with"
                 . " the same Message-ID" : "it is there once");
@@ -156,7 +151,7 @@ for my $deduplicates (0, 1) {
         my %step;       # Message-ID => how it ended
         for my $id (@ids) {
             $states{states($w, $id)}++;
-            my ($step) = @{enrollment($w, $id)->{steps}};
+            my ($step) = @{$w->enrollment($id)->{steps}};
             $step{message_id($step->{id}) // ""} = $step->{status};
         }
         note(join ", ", map { "$_: $states{$_}" } sort keys %states);

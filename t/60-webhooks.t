@@ -35,13 +35,6 @@ sub endpoint {
     return $made->{id};
 }
 
-sub contact {
-    my ($w, %members) = @_;
-    my $r = $w->client->post("/api/v1/contacts",
-        { bot_id => $w->agent, %members });
-    return $r->data->{id} // die $r->text;
-}
-
 # The deliveries of W, oldest first, as crmapictl shows them.
 sub deliveries {
     my ($w, @more) = @_;
@@ -96,10 +89,11 @@ subtest "12.1 contact.created, from every way a contact comes to be" => sub {
     my $c = $w->client;
     my $id = endpoint($w, $receiver->url("ways/200"));
     my %made;       # way => contact
-    $made{"POST /contacts"} = contact($w, first_name => "Zoë \"\\/\x{1F600}",
+    $made{"POST /contacts"} = $w->contact(first_name => "Zoë \"\\/\x{1F600}",
         emails => [email("zoe\@x.org", 1)], deal_value => 12.5,
         tags => ["a", "ü"], notes => "x\n" x 5000,
-        custom_fields => { deep => [1, { n => undef }, 1.50], big => "1e400" });
+        custom_fields => { deep => [1, { n => undef }, 1.50], big => "1e400" })
+        ->{id};
     my $r = $c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
         contacts => [{ emails => ["up\@x.org"] }] });
     $made{"upsert"} = $r->data->{created}[0]{id};
@@ -157,7 +151,7 @@ subtest "12.1 what makes no contact makes no event" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
     endpoint($w, $receiver->url("nothing/200"));
-    my $id = contact($w, emails => [email("one\@x.org", 1)]);
+    my $id = $w->contact(emails => [email("one\@x.org", 1)])->{id};
     $c->patch("/api/v1/contacts/$id", { first_name => "New" });
     is(scalar @{$c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
         contacts => [{ emails => ["one\@x.org"], last_name => "Same" }] })
@@ -182,7 +176,7 @@ subtest "12.1 form.submitted" => sub {
     my $forms = endpoint($w, $receiver->url("forms/200"), "form.submitted");
     my $both = endpoint($w, $receiver->url("both/200"),
         "form.submitted,contact.created");
-    my $contact = contact($w);
+    my $contact = $w->contact->{id};
     my ($form) = $w->import_objects([{ object => "form", name => "F",
         bot_id => $w->agent }]);
     my $id = insert($w, "submission", form_id => $form,
@@ -213,7 +207,7 @@ subtest "12.3 the schedule: ten attempts, then failed, kept, sent again"
         => sub {
     my $w = workspace($httpd);
     my $id = endpoint($w, $receiver->url("ten/500"));
-    my $contact = contact($w, first_name => "Ada");
+    my $contact = $w->contact(first_name => "Ada")->{id};
     my @seconds = (5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400);
     my $now;
     for my $n (1 .. 10) {
@@ -251,7 +245,7 @@ subtest "12.3 the schedule: ten attempts, then failed, kept, sent again"
     ($d) = deliveries($w);
     is("$d->{status} $d->{attempts}", "pending 11", "one more attempt");
     cmp_ok(due_in($d), "<", 6, "from the schedule's beginning");
-    contact($w) for 1 .. 2;
+    $w->contact for 1 .. 2;
     sql($database, "UPDATE crmapi.webhook_delivery SET status = 'failed',"
         . " next_at = NULL, finished_at = now() WHERE workspace_id = '"
         . $w->id . "'");
@@ -300,7 +294,7 @@ subtest "12.3 what counts as delivered, and what does not" => sub {
         $url =~ s/^http/HTTP/ if $path eq "case/200";
         $path{endpoint($w, $url)} = $path;
     }
-    contact($w);
+    $w->contact;
     $worker->once;
     for my $d (deliveries($w)) {
         my $path = $path{$d->{endpoint_id}};
@@ -337,7 +331,7 @@ subtest "12.3 410: the endpoint is disabled" => sub {
     my $w = workspace($httpd);
     my $id = endpoint($w, $receiver->url("gone/410,200"));
     my $other = endpoint($w, $receiver->url("stays/200"));
-    contact($w) for 1 .. 3;
+    $w->contact for 1 .. 3;
     # the others are not due yet, so that there is something to cancel
     my (undef, @later) = sort { $a <=> $b } map { $_->[0] } sql($database,
         "SELECT job_id FROM crmapi.webhook_delivery WHERE endpoint_id = '$id'");
@@ -356,7 +350,7 @@ subtest "12.3 410: the endpoint is disabled" => sub {
         "webhook", "list", "--workspace", $w->id))};
     ok($shown->{disabled_at}, "webhook list shows it");
     like($shown->{disabled_reason}, qr/410/, "and why");
-    contact($w);
+    $w->contact;
     is(scalar(grep { $_->{endpoint_id} eq $id } deliveries($w)), 3,
         "it gets no new events");
     my ($code, $out, $err) = crmapictl($database, "webhook", "redrive", $id);
@@ -366,7 +360,7 @@ subtest "12.3 410: the endpoint is disabled" => sub {
     is($w->ctl("webhook", "redrive", $id), "1", "once enabled, it works");
     is($w->ctl("webhook", "redrive", $mine[1]{id}), "1",
         "for a cancelled one, too");
-    contact($w);
+    $w->contact;
     $worker->once;
     is(scalar $receiver->requests("gone"), 4, "all arrive");
     is(scalar $receiver->requests("stays"), 5, "as everything did next door");
@@ -376,7 +370,7 @@ subtest "12.3 an endpoint that is disabled or removed while jobs wait" => sub {
     my $w = workspace($httpd);
     my $off = endpoint($w, $receiver->url("off/200"));
     my $removed = endpoint($w, $receiver->url("removed/200"));
-    contact($w);
+    $w->contact;
     sql($database, "UPDATE crmapi.webhook_endpoint SET disabled_at = now()"
         . " WHERE id = '$off'");
     $w->ctl("webhook", "remove", $removed);
@@ -394,7 +388,7 @@ subtest "12.3 only the job of a delivery that waits sends it" => sub {
     my $w = workspace($httpd);
     my $jobs = "workspace_id = '" . $w->id . "'";
     endpoint($w, $receiver->url("one-job/200"));
-    contact($w);
+    $w->contact;
     my ($own) = map { $_->[0] } sql($database, "SELECT job_id
         FROM crmapi.webhook_delivery WHERE $jobs");
     # an older one whose lease has ended, before a redrive made another
@@ -419,7 +413,7 @@ subtest "12.3 what is being sent when its endpoint is disabled" => sub {
     my $id = endpoint($w, $receiver->url("under-way/200"));
     my %end = (delivered => "delivered", retry => "cancelled",
         failed => "cancelled");
-    contact($w) for keys %end;
+    $w->contact for keys %end;
     my %delivery;
     @delivery{sort keys %end} = map { $_->{id} } deliveries($w);
     sql($database, "UPDATE crmapi.job SET state = 'leased', leased_by = 'me',
@@ -451,14 +445,14 @@ subtest "webhook disable: nothing is sent until webhook enable" => sub {
     my $w = workspace($httpd);
     my $id = endpoint($w, $receiver->url("by-hand/200"));
     my $shown = sub { return $json->decode($w->ctl("--json", "webhook", @_)) };
-    contact($w);
+    $w->contact;
     my $disabled = $shown->("disable", $id);
     like($disabled->{disabled_at}, qr/^20\d\d-/, "it says since when");
     is($disabled->{disabled_reason}, "disabled by crmapictl", "and why");
     is($w->ctl("webhook", "disable", $id, "--reason", "again"), "",
         "once more changes nothing");
     is_deeply($shown->("list", "--workspace", $w->id), [$disabled], "it is listed");
-    contact($w);
+    $w->contact;
     $worker->once;
     is_deeply([map { "$_->{status} $_->{attempts}" } deliveries($w)],
         ["cancelled 0"], "what was pending is cancelled, and nothing is new");
@@ -479,7 +473,7 @@ subtest "webhook test: an event that is only a test" => sub {
     $w->ctl("workspace", "set", $w->id, "--events", "on");
     my $other = endpoint($w, $receiver->url("test-other/200"));
     my $id = endpoint($w, $receiver->url("test/200"), "form.submitted");
-    my $contact = contact($w);
+    my $contact = $w->contact->{id};
     my $delivery = $w->ctl("webhook", "test", $id);
     my $cursor = $w->client->get("/api/v1/events?cursor=*")->json->{pagination}
         {next_cursor};
@@ -497,7 +491,7 @@ subtest "webhook test: an event that is only a test" => sub {
     is($shown->{webhook_id}, $request->{headers}{"webhook-id"}, "by its id");
     is(scalar(grep { $_->{body} =~ /webhook\.test/ }
         $receiver->requests("test-other")), 0, "no other endpoint gets it");
-    contact($w);
+    $w->contact;
     my $events = sub { return [map { $_->{type} } @{$w->client->get(
         "/api/v1/events?cursor=$_[0]")->json->{data}}] };
     is_deeply($events->("*"), [("contact.created") x 2], "it is not in GET /events");
@@ -521,14 +515,14 @@ subtest "12.2 rotation: both secrets sign for a day" => sub {
     my $new = $w->ctl("webhook", "rotate", $id);
     like($new, qr{^whsec_[A-Za-z0-9+/]{43}=$}, "a new secret");
     isnt($new, $secret{$id}, "another one");
-    contact($w);
+    $w->contact;
     $worker->once;
     my ($request) = $receiver->requests("rotate");
     is_signed($request, "signed with the new and the old one", $new,
         $secret{$id});
     sql($database, "UPDATE crmapi.webhook_endpoint SET old_key_until = now()"
         . " WHERE id = '$id'");
-    contact($w);
+    $w->contact;
     $worker->once;
     (undef, $request) = $receiver->requests("rotate");
     is_signed($request, "when its time is over, with the new one", $new);
@@ -562,7 +556,7 @@ subtest "12.2 rotation: both secrets sign for a day" => sub {
     like($err, qr/^crmapictl: the secret from before the last rotation does/,
         "a second one within the day says which secret ends");
     chomp $newest;
-    contact($w);
+    $w->contact;
     $worker->once;
     ($request) = reverse $receiver->requests("rotate");
     is_signed($request, "12.2 two sign during a rotation, not three", $newest,
@@ -578,7 +572,7 @@ subtest "12.4 no connection to what is not public" => sub {
     endpoint($w, "http://[::ffff:127.0.0.1]:" . $receiver->port
         . "/private/200");
     endpoint($w, "http://169.254.169.254/latest/meta-data/");
-    contact($w);
+    $w->contact;
     $worker->once;
     my @d = deliveries($w);
     is(scalar @d, 5, "five endpoints");
@@ -616,7 +610,7 @@ subtest "webhook_ca_file says which endpoints with TLS are trusted" => sub {
         my $site = tls_site($file, $address);
         my $w = workspace($httpd, twin => 0);
         endpoint($w, "https://127.0.0.1:" . $site->port . "/hook");
-        contact($w, first_name => "Tls");
+        $w->contact(first_name => "Tls");
         my $worker = worker(database => $database, no_start => 1,
             conf => { %conf, webhook_ca_file => $trusted });
         $worker->once for 1 .. 2;
@@ -634,7 +628,7 @@ subtest "one hanging receiver does not hold the others up" => sub {
     my $daemon = worker(database => $database, conf => { %conf,
         webhook_threads => 3, webhook_concurrency => 2,
         webhook_timeout => "20s" });
-    contact($w) for 1 .. 8;
+    $w->contact for 1 .. 8;
     is(scalar $receiver->wait_requests("quick", 8, 8), 8,
         "all eight arrive while two hang");
     is(scalar $receiver->wait_requests("stuck", 2), 2,
@@ -673,10 +667,10 @@ subtest "nor do several, once it is known that they hang" => sub {
         webhook_timeout => "4s" });
     endpoint($w, $receiver->url("stuck$_/hang")) for 1 .. 3;
     endpoint($w, $receiver->url("brisk/200"));
-    contact($w);
+    $w->contact;
     ok(wait_for(sub { 3 == grep { $_->{error} } deliveries($w) }, 30),
         "all three are tried");
-    contact($w) for 1 .. 8;
+    $w->contact for 1 .. 8;
     my @brisk = $receiver->wait_requests("brisk", 9, 60);
     is(scalar @brisk, 9, "all arrive at the fourth");
     # with all threads in deliveries that hang it is one for each three of these
@@ -695,7 +689,7 @@ subtest "an endpoint's only slot is free again after an error" => sub {
     my $daemon = worker(database => $database, conf => { %conf,
         webhook_concurrency => 1 }, expect_log =>
         [qr/CRM3101: .*webhook\.deliver.*webhook_attempt/]);
-    contact($w);
+    $w->contact;
     ok($daemon->wait_log(qr/CRM3101: /, 20), "an attempt cannot be stored");
     sql($database, "ALTER TABLE crmapi.away RENAME TO webhook_attempt");
     ok(wait_for(sub { (deliveries($w))[0]{status} eq "delivered" }, 20),
@@ -706,7 +700,7 @@ subtest "an endpoint's only slot is free again after an error" => sub {
 subtest "events that are trimmed take all with them" => sub {
     my $w = workspace($httpd);
     endpoint($w, $receiver->url("old/500"));
-    contact($w) for 1 .. 2;
+    $w->contact for 1 .. 2;
     $worker->once;
     my ($old, $new) = map { $_->{id} } deliveries($w);
     cmp_ok(scalar(my @some = attempts({ id => $old })), ">", 0, "it was tried");
@@ -779,7 +773,7 @@ subtest "crmapictl webhook" => sub {
 subtest "webhook deliveries shows the newest 100" => sub {
     my $w = workspace($httpd, twin => 0);
     my $id = endpoint($w, $receiver->url("many/200"));
-    contact($w);
+    $w->contact;
     my ($delivery) = deliveries($w);
     sql($database, "INSERT INTO crmapi.webhook_delivery (id, workspace_id, event_id,
         endpoint_id, job_id, created_at) SELECT gen_random_uuid(), d.workspace_id,

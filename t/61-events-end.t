@@ -56,8 +56,7 @@ sub insert_company {
 
 sub company {
     my ($w) = @_;
-    return $w->client->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "C" })->data->{id};
+    return $w->company->{id};
 }
 
 SKIP: {

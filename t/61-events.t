@@ -268,8 +268,7 @@ subtest "13.4 a foreign key that nulls a column" => sub {
 
 subtest "13.4 whatever the settings of the writer's session are" => sub {
     my $w = logged();
-    my $id = $w->client->post("/api/v1/contacts", { bot_id => $w->agent })
-        ->data->{id};
+    my $id = $w->contact->{id};
     my $year = 2100;    # later than each of its changes
     for my $path ("''", "crmapi, public, pg_catalog") {
         sql($database, "SET search_path = $path; SET TimeZone = 'Asia/Tokyo';"
@@ -283,7 +282,7 @@ subtest "13.4 whatever the settings of the writer's session are" => sub {
 subtest "13.4 a writer that commits late is not overtaken" => sub {
     my $w = logged();
     my $c = $w->client;
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent })->data->{id};
+    my $id = $w->contact->{id};
     my $cursor = end_of($w);
     my ($early, $late) = (uuid(), uuid());
     my $end = holding($database, "INSERT INTO crmapi.contact (id,"
@@ -324,8 +323,7 @@ subtest "13.4 nor is one that writes in several workspaces, in turns" => sub {
     my @late = map { uuid() } 1 .. 3;
     my $end = holding($database, join "; ", $insert->($one, $late[0]),
         $insert->($two, $late[1]), $insert->($one, $late[2]));
-    my @made = map { $_->client->post("/api/v1/companies",
-        { bot_id => $_->agent, name => "C" })->data->{id} } @both;
+    my @made = map { $_->company->{id} } @both;
     is_deeply((events_now($both[$_], $before[$_]))[0], [],
         "nothing is shown before it ends") for 0, 1;
     $end->("COMMIT");
@@ -339,8 +337,7 @@ subtest "13.4 cursors" => sub {
     my $w = logged();
     my $other = logged();
     my $c = $w->client;
-    my @made = map { $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "C$_" })->data->{id} } 1 .. 7;
+    my @made = map { $w->company(name => "C$_")->{id} } 1 .. 7;
     my ($all, $end) = events($w, "*", 3);
     is_deeply([map { $_->{data}{id} } @$all], \@made, "page by page");
     my $r = $c->get("/api/v1/events", query => { page_size => 3 });
@@ -355,8 +352,7 @@ subtest "13.4 cursors" => sub {
         "the last one has none");
     is_deeply(told($w, $end), [], "the end has nothing behind it");
     is(end_of($w), $end, "cursor=end names it");
-    my $new = $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "N" })->data->{id};
+    my $new = $w->company(name => "N")->{id};
     is_deeply(told($w, $end), ["company.created $new"],
         "who comes back with it misses nothing and sees nothing twice");
     for my $query (["cursor=x"], ["cursor=$end&page=2", "strict"],
@@ -393,10 +389,8 @@ subtest "20.6 events of some types" => sub {
     my $c = $w->client;
     my (@companies, @contacts);
     for (1 .. 5) {
-        push @companies, $c->post("/api/v1/companies", { bot_id => $w->agent,
-            name => "C" })->data->{id};
-        push @contacts, $c->post("/api/v1/contacts", { bot_id => $w->agent })
-            ->data->{id};
+        push @companies, $w->company->{id};
+        push @contacts, $w->contact->{id};
     }
     $c->patch("/api/v1/contacts/$contacts[0]", { notes => "x" });
     for my $size (1, 2, 5, 100) {
@@ -429,8 +423,7 @@ subtest "20.6 events of some types" => sub {
 subtest "20.6 a rare type costs no more than its page" => sub {
     my $w = logged();
     my $c = $w->client;
-    my $wanted = sub { $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "C" })->data->{id} };
+    my $wanted = sub { $w->company->{id} };
     my @made = $wanted->();
     sql($database, "INSERT INTO crmapi.event (id, workspace_id, type, fields)"
         . " SELECT crmapi.event_id(crmapi.event_next('" . $w->id . "')), '"
@@ -458,7 +451,7 @@ subtest "20.6 a rare type costs no more than its page" => sub {
 subtest "13.4 off: nothing is written" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent })->data->{id};
+    my $id = $w->contact->{id};
     $c->patch("/api/v1/contacts/$id", { notes => "x" });
     message($w, "+49308");
     is(count_events($w), 0, "no row");
@@ -495,7 +488,7 @@ subtest "13.4 the same table feeds webhooks" => sub {
     $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
         $receiver->url("mine/200"), "--events",
         "contact.deleted,contact.updated,company.created");
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent })->data->{id};
+    my $id = $w->contact->{id};
     is(count_events($w), 0, "a type that no endpoint wants is not written");
     $c->patch("/api/v1/contacts/$id", { notes => "x" });
     is(count_events($w), 1, "one that one wants is");
@@ -529,8 +522,7 @@ subtest "13.4 the same table feeds webhooks" => sub {
 subtest "13.4 old events are trimmed; a cursor before them is gone" => sub {
     my $w = logged();
     my $c = $w->client;
-    my @made = map { $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "C$_" })->data->{id} } 1 .. 5;
+    my @made = map { $w->company(name => "C$_")->{id} } 1 .. 5;
     my ($first) = events($w);
     my @cursors = map { my $size = $_; $c->get("/api/v1/events",
         query => { page_size => $size })->json->{pagination}{next_cursor} }
@@ -556,8 +548,7 @@ subtest "13.4 old events are trimmed; a cursor before them is gone" => sub {
 subtest "13.4 a cursor of a later state than the database has is gone" => sub {
     my $w = logged();
     my $c = $w->client;
-    my $add = sub { $c->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "C" })->data->{id} };
+    my $add = sub { $w->company->{id} };
     $add->();
     my $before = end_of($w);
     my $number = sql($database, "SELECT last_value FROM crmapi.event_number");

@@ -217,8 +217,7 @@ subtest "a reader of the log" => sub {
             $pid = $start->();
         }
     });
-    my $last = $w->client->post("/api/v1/companies", { bot_id => $w->agent,
-        name => "last" })->data->{id};
+    my $last = $w->company(name => "last")->{id};
     my $rows = sub { return (eval { $json->decode(read_file(
         "$dir/copy.json")) } // {})->{rows} };
     # it writes its whole copy for each page

@@ -60,8 +60,7 @@ sub sent {
 # The status of the steps of enrollment ID.
 sub steps {
     my ($w, $id) = @_;
-    return join " ", map { $_->{status} } @{$w->client
-        ->get("/api/v1/sequences/enrollments/$id")->data->{steps}};
+    return join " ", map { $_->{status} } @{$w->enrollment($id)->{steps}};
 }
 
 sub shown {
@@ -269,10 +268,7 @@ sub release {
     $worker->once for 1 .. 3;
 }
 
-sub status_of {
-    my ($w, $id) = @_;
-    return $w->client->get("/api/v1/sequences/enrollments/$id")->data->{status};
-}
+sub status_of { $_[0]->enrollment($_[1])->{status} }
 
 subtest "release --skip-due-before: what was due before is skipped" => sub {
     my $w = space(3);

@@ -578,9 +578,8 @@ sub change_much {
     my ($running) = map { $_->[0] } sql($here, "SELECT contact_id FROM
         crmapi.enrollment WHERE workspace_id = '@{[$w->id]}' AND contact_id IS NOT
         NULL AND status IN ('running', 'approved', 'pending_approval') LIMIT 1");
-    my ($gone, $left, $other) = map { $c->post("/api/v1/contacts", { bot_id =>
-        $w->agent, first_name => "New $_", emails => ["n$_\@dump.example"] })
-        ->data->{id} } 1 .. 3;
+    my ($gone, $left, $other) = map { $w->contact(first_name => "New $_",
+        emails => ["n$_\@dump.example"])->{id} } 1 .. 3;
     $patch->("contacts", $left, { custom_fields => { a => 1 }, notes => "N" });
     $patch->("contacts", $one{contact}, { first_name => "Åse", tags => ["x"] });
     status_is($c->request("DELETE", "/api/v1/contacts/$_"), 204, "DELETE")

@@ -137,8 +137,7 @@ subtest "who came by sudo or SSH is told" => sub {
 };
 
 subtest "no contact's data" => sub {
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["zq\@x.example"] })->data->{id};
+    my $id = $w->contact(emails => ["zq\@x.example"])->{id};
     $w->ctl("suppress", "add", "--workspace", $w->id, "--email",
         "zq\@x.example", "--reason", "zq said so");
     $w->ctl("contact", "erase", "--workspace", $w->id, "--email",
@@ -192,8 +191,7 @@ subtest "the page of review: an admin, at an address" => sub {
 };
 
 subtest "an erasure by the API: a key, at an address" => sub {
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["e\@x.example"] })->data->{id};
+    my $id = $w->contact(emails => ["e\@x.example"])->{id};
     $c->post("/api/v1/contacts/$id/erase");
     my ($row) = mine();
     is_deeply([@$row{qw(actor_kind actor origin action object_id)}],

@@ -207,8 +207,7 @@ subtest "submissions" => sub {
 
 subtest "events: an older cursor is gone, as after keep_deliveries" => sub {
     $w->ctl("workspace", "set", $w->id, "--events", "on");
-    my $id = sub { $c->post("/api/v1/contacts", { bot_id => $w->agent })->data
-        ->{id} };
+    my $id = sub { $w->contact->{id} };
     $id->();
     my $r = $c->get("/api/v1/events", query => { page_size => 1 });
     my $cursor = $r->json->{pagination}{next_cursor};

@@ -143,8 +143,8 @@ $w->ctl(qw(webhook add --workspace), $w->id, "--url", $receiver->url($_),
     "--events", "contact.created,message.created,contact.erased,"
     . "enrollment.updated")
     for "200/200", "500/500";
-my $bystander = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-    first_name => "By", emails => ["by\@x.example"] })->data->{id};
+my $bystander = $w->contact(first_name => "By", emails => ["by\@x.example"])
+    ->{id};
 my $plant = plant();
 $worker->may_log(qr/CRM3\d+/);
 $worker->once for 1 .. 3;
@@ -296,8 +296,7 @@ subtest "a dump from before: the person is erased again" => sub {
 };
 
 subtest "what is being sent to the person is waited for" => sub {
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["wait-$MAIL"] })->data->{id};
+    my $id = $w->contact(emails => ["wait-$MAIL"])->{id};
     sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload, state,
             leased_by, leased_until) VALUES ('@{[$w->id]}', 'sequence.step',
             '{\"contact_id\": \"$id\"}', 'leased', 'x', now() + interval '1h'),
@@ -380,18 +379,15 @@ subtest "no address is in a line of a log" => sub {
 };
 
 subtest "nobody of whom nothing was sent waits for crmapid" => sub {
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["first-$MAIL"] })->data->{id};
-    my $other = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["first-$MAIL", "second-$MAIL"] })->data->{id};
+    my $id = $w->contact(emails => ["first-$MAIL"])->{id};
+    my $other = $w->contact(emails => ["first-$MAIL", "second-$MAIL"])->{id};
     is(erase($id), "erased", "at once");
     status_is($c->get("/api/v1/contacts/$_"), 404, "gone") for $id, $other;
     is(erase($other), "erased", "the other contact, too");
 };
 
 subtest "what is being sent is waited for by crmapid" => sub {
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["wait-$MAIL"] })->data->{id};
+    my $id = $w->contact(emails => ["wait-$MAIL"])->{id};
     sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload, state,
         leased_by, leased_until) VALUES ('@{[$w->id]}', 'sequence.step',
         '{\"contact_id\": \"$id\"}', 'leased', 'x', now() + interval '1h')");
@@ -446,13 +442,11 @@ subtest "in a large workspace crmapid erases" => sub {
         SELECT crmapi.event_id(crmapi.event_next('@{[$w->id]}')),
             '@{[$w->id]}', 'contact.deleted', '{\"id\": \"x\"}'
         FROM generate_series(1, 20001)");
-    my $soon = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["soon-$MAIL"] })->data->{id};
+    my $soon = $w->contact(emails => ["soon-$MAIL"])->{id};
     is(erase($soon), "erased", "so many events take no time");
     sql($database, "INSERT INTO crmapi.intake_event (workspace_id, event_id)
         SELECT '@{[$w->id]}', 'many-' || n FROM generate_series(1, 20001) n");
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["large-$MAIL"] })->data->{id};
+    my $id = $w->contact(emails => ["large-$MAIL"])->{id};
     is(erase($id), "pending", "it is told");
     status_is($c->get("/api/v1/contacts/$id"), 200, "it is still there");
     $worker->once;
@@ -466,8 +460,7 @@ sub told { return { map { $_->[0] => 1 } sql($database, "SELECT coalesce(fields,
     WHERE workspace_id = '@{[$w->id]}'") } }
 
 subtest "events of what was the person's before, too" => sub {
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["late-$MAIL"] })->data->{id};
+    my $id = $w->contact(emails => ["late-$MAIL"])->{id};
     my ($other) = map { $_->data->{id} } $c->post("/api/v1/contacts",
         { bot_id => $w->agent, emails => ["else\@x.example"] });
     my $stage = sql($database, "SELECT id FROM crmapi.pipeline_stage LIMIT 1");
@@ -503,8 +496,8 @@ subtest "events of what was the person's before, too" => sub {
 };
 
 subtest "what the contact gets while it is erased" => sub {
-    my ($id, $other) = map { $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => [$_] })->data->{id} } "here-$MAIL", "there-$MAIL";
+    my ($id, $other) = map { $w->contact(emails => [$_])->{id} } "here-$MAIL",
+        "there-$MAIL";
     my ($talk) = $w->import_objects([{ object => "conversation", type => "sms",
         bot_id => $w->agent, phone_number => "+4930${NUMBER}5" }]);
     my ($said) = in_processes(2, sub {
@@ -629,8 +622,8 @@ subtest "a contact that was deleted before" => sub {
         $r->data->{contact_id};
     } "gone", "stays";
     $worker->once for 1 .. 2;
-    my $listed = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        first_name => $TOKEN, emails => ["gone-$MAIL"] })->data->{id};
+    my $listed = $w->contact(first_name => $TOKEN, emails => ["gone-$MAIL"])
+        ->{id};
     status_is($c->delete("/api/v1/contacts/$_"), 204, "it is deleted")
         for @gone, $listed;
     $w->import_objects([{ object => "submission", form_id => $form,
@@ -694,8 +687,7 @@ subtest "a journal of many, and many addresses: each is hashed once" => sub {
 };
 
 subtest "who comes back after the erasure is not erased" => sub {
-    my $id = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => [$MAIL] })->data->{id};
+    my $id = $w->contact(emails => [$MAIL])->{id};
     $w->ctl("workspace", "hold", $w->id);
     $w->ctl("workspace", "release", $w->id);
     status_is($c->get("/api/v1/contacts/$id"), 200, "the contact is there");

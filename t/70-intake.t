@@ -51,11 +51,6 @@ sub taken {
     return wantarray ? @{$r->data->{accepted}} : $r->data->{accepted}[0];
 }
 
-sub conversation {
-    my ($w, $id) = @_;
-    return $w->client->get("/api/v1/conversations/$id")->data;
-}
-
 sub messages {
     my ($w, $id) = @_;
     return @{$w->client->get("/api/v1/conversations/$id/messages",
@@ -73,7 +68,7 @@ subtest "an SMS: a contact, a conversation, a message" => sub {
         name => "Ada Lovelace King" }, occurred_at => "2026-02-03T04:05:06.7Z");
     my $got = taken($w, $e);
     is($got->{event_id}, $e->{event_id}, "the answer names the event");
-    my $talk = conversation($w, $got->{conversation_id});
+    my $talk = $w->shown("conversations", $got->{conversation_id});
     is_deeply({ map { $_ => $talk->{$_} } qw(type bot_id contact_id email
             phone_number human active archived deleted internal last_message
             last_message_at last_active_at created_at human_takeover) },
@@ -261,8 +256,8 @@ subtest "a batch: what is wrong with one is its own affair" => sub {
             =~ s/"channel":\K"sms"/$channel/r;
         my $r = $httpd->client(key => $w->{token})->post($EVENTS, undef,
             body => $body);
-        is(conversation($w, $r->data->{accepted}[0]{conversation_id} // uuid())
-            ->{type}, 3, "6.4 the channel $channel") or diag($r->text);
+        is($w->shown("conversations", $r->data->{accepted}[0]{conversation_id}
+            // uuid())->{type}, 3, "6.4 the channel $channel") or diag($r->text);
     }
     # an empty id would join all who have none
     my @empty = (["from", "visitor_id"], ["from", "user_id"],
@@ -306,14 +301,15 @@ subtest "conversations: which one" => sub {
     isnt($second, $first, "one that is over is not gone on with");
     is(taken($w, event($w, %from, conversation => { id => $first }))
         ->{conversation_id}, $first, "unless it is named");
-    ok(conversation($w, $first)->{active}, "then it is open again");
+    ok($w->shown("conversations", $first)->{active}, "then it is open again");
     $c->patch("/api/v1/conversations/$first", { active => false });
     $c->patch("/api/v1/conversations/$second", { archived => true });
     isnt(taken($w, event($w, %from))->{conversation_id}, $second,
         "an archived one is not open");
     taken($w, event($w, %from, conversation => { id => $second }));
-    is_deeply([@{conversation($w, $second)}{qw(archived archived_at)}],
-        [false, undef], "9.7 but it is no more archived when somebody writes");
+    is_deeply([@{$w->shown("conversations", $second)}{qw(archived
+        archived_at)}], [false, undef],
+        "9.7 but it is no more archived when somebody writes");
     $c->patch("/api/v1/conversations/$second", { active => false });
     $c->delete("/api/v1/conversations/$thread");
     isnt(taken($w, event($w, %from, conversation => { external_id => "t-1" }))
@@ -384,7 +380,7 @@ subtest "what events tell of a conversation" => sub {
     taken($w, { event_id => "t-$$", conversation => { id => $id },
         direction => "outbound", message => { role => "tool",
             tool_used => "lookup", tool_arguments => { q => [1, 2] } } });
-    my $talk = conversation($w, $id);
+    my $talk = $w->shown("conversations", $id);
     is($talk->{minutes}, 3.5, "minutes");
     is($talk->{audio_url}, "https://x.example/a.mp3", "audio_url");
     is($talk->{sentiment_positive}, true, "sentiment_positive");
@@ -400,7 +396,7 @@ subtest "what events tell of a conversation" => sub {
     my $at = sub { taken($w, { event_id => "$_[0]-$$", conversation =>
         { id => $id }, from => { phone_number => "+49301" }, occurred_at => $_[0],
         message => { content => "At $_[0]" } });
-        return conversation($w, $id) };
+        return $w->shown("conversations", $id) };
     my $now = $at->("2020-01-01T00:00:00.000Z");
     is_deeply([@$now{qw(last_message last_message_at)}],
         [@$talk{qw(last_message last_message_at)}],
@@ -411,7 +407,7 @@ subtest "what events tell of a conversation" => sub {
         "nothing was said at a time to come");
     taken($w, { event_id => "end-$$", conversation => { id => $id },
         call => { ended => true } });
-    is(conversation($w, $id)->{active}, false, "ended");
+    is($w->shown("conversations", $id)->{active}, false, "ended");
 };
 
 subtest "the status of a message" => sub {
@@ -434,8 +430,7 @@ subtest "the status of a message" => sub {
 };
 
 subtest "contacts: whose event it is (contract 10.1)" => sub {
-    my ($old, $new, $phone) = map { $c->post("/api/v1/contacts",
-        { bot_id => $w->agent, %$_ })->data->{id} }
+    my ($old, $new, $phone) = map { $w->contact(%$_)->{id} }
         { emails => ["Twin\@x.example"] },
         { emails => ["twin\@x.example"], last_name => "Later" },
         { phone_numbers => ["+49 (30) 7800"], first_name => "P" };
@@ -449,8 +444,8 @@ subtest "contacts: whose event it is (contract 10.1)" => sub {
         "and the number");
     is(taken($w, event($w, from => { phone_number => "+49307800",
         name => "Q" }))->{contact_id}, $phone, "by phone");
-    my ($older) = map { $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        phone_numbers => ["+493079001"] })->data->{id} } 1, 2;
+    my ($older) = map { $w->contact(phone_numbers => ["+493079001"])->{id} } 1,
+        2;
     is(taken($w, event($w, from => { phone_number => "+493079001" }))
         ->{contact_id}, $older, "the oldest, too");
     is($c->get("/api/v1/contacts/$phone")->data->{first_name}, "P",
@@ -462,10 +457,10 @@ subtest "contacts: whose event it is (contract 10.1)" => sub {
         from => { visitor_id => "v-1", email => "v\@x.example" }));
     is($known->{conversation_id}, $visitor->{conversation_id},
         "who says who he is stays in his conversation");
-    is(conversation($w, $known->{conversation_id})->{contact_id},
+    is($w->shown("conversations", $known->{conversation_id})->{contact_id},
         $known->{contact_id}, "which is the contact's from then on");
-    is(conversation($w, $known->{conversation_id})->{visitor_id}, "v-1",
-        "and the visitor's");
+    is($w->shown("conversations", $known->{conversation_id})->{visitor_id},
+        "v-1", "and the visitor's");
 };
 
 subtest "a reply stops a sequence, a webhook tells of the contact" => sub {

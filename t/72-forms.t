@@ -396,8 +396,7 @@ subtest "contacts: found or made, and never changed" => sub {
     my $form = form($w, standard_fields => { email => true, name => true,
         phone_number => true, city => true, company => true,
         _form => { lead_source => "web" } });
-    my $known = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["Known\@x.example"], company => "Old" })->data;
+    my $known = $w->contact(emails => ["Known\@x.example"], company => "Old");
     send_form($form, email => "KNOWN\@x.example", name => "Grace Hopper",
         company => "New", city => "Arlington", phone_number => "+1 703 555 0100");
     my ($one) = submissions($w, $form);

@@ -90,8 +90,8 @@ subtest "messages belong to whom their conversation belongs, and go with them" =
     my $w = integrated();
     my $c = $w->client;
     once($w);
-    my ($ada, $eve) = map { $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["$_\@x.example"] })->data->{id} } qw(ada eve);
+    my ($ada, $eve) = map { $w->contact(emails => ["$_\@x.example"])
+        ->{id} } qw(ada eve);
     # who wrote in the last one has not said who they are
     for (["ada", $ada], ["eve", $eve], ["eve", undef], ["bob", undef]) {
         my ($talk) = $w->import_objects([{ object => "conversation", type => 1,
@@ -105,8 +105,7 @@ subtest "messages belong to whom their conversation belongs, and go with them" =
     once($w);
     is_deeply($messages->(), [["I am ada", $ada], ["I am bob", undef],
         ["I am eve", undef], ["I am eve", $eve]], "whoever writes");
-    my $other = $c->post("/api/v1/contacts", { bot_id => $w->agent })
-        ->data->{id};
+    my $other = $w->contact->{id};
     status_is($c->post("/api/v1/contacts/$other/merge", { from => $ada }), 200,
         "one is merged into another");
     once($w);
@@ -118,8 +117,7 @@ subtest "messages belong to whom their conversation belongs, and go with them" =
     is_deeply($messages->(), [["I am ada", undef], ["I am bob", undef]],
         "nothing is left of who was erased");
 
-    my $bob = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        emails => ["bob\@x.example"] })->data->{id};
+    my $bob = $w->contact(emails => ["bob\@x.example"])->{id};
     status_is($c->post("/api/v1/contacts/$bob/erase", {}), 202,
         "a third one is erased while it is away");
     sql($w->{database}, "DELETE FROM crmapi.event WHERE workspace_id = '"
@@ -220,9 +218,8 @@ subtest "a shop and a workspace stay alike" => sub {
     my $start = sub { spawn(chdir => $w->{folder}, log => $log, command =>
         ["python3", "mirror.py", $w->{env}{CRMAPI_URL}, "shop.db"]) };
     my $c = $w->client;
-    my $known = $c->post("/api/v1/contacts", { bot_id => $w->agent,
-        first_name => "Known", emails => ["one\@x.example", "two\@x.example"] })
-        ->data->{id};
+    my $known = $w->contact(first_name => "Known", emails => ["one\@x.example",
+        "two\@x.example"])->{id};
     my $pid = $start->();
     ok(wait_for(sub { -e "$w->{folder}/shop.db" && read_file($log, "") eq ""
         && @{[eval { shop($w, "SELECT * FROM state") }]} }, 60), "it begins");

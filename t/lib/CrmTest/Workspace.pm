@@ -139,6 +139,24 @@ sub client {
         %arg);
 }
 
+# Have the API make a contact or a company of the agent, with FIELDS: what it says.
+# Dies when it does not.
+sub contact { my $self = shift; return $self->made("contacts", @_) }
+sub company { my $self = shift; return $self->made("companies", @_) }
+sub made {
+    my ($self, $path, %fields) = @_;
+    my $r = $self->client->post("/api/v1/$path",
+        { bot_id => $self->agent, $path eq "companies" ? (name => "N") : (),
+            %fields });
+
+    die $r->text if $r->status != 201;
+    return $r->data;
+}
+
+# The data of the object ID of PATH, as the API shows it.
+sub shown { $_[0]->client->get("/api/v1/$_[1]/$_[2]")->data }
+sub enrollment { $_[0]->shown("sequences/enrollments", $_[1]) }
+
 # Import OBJECTS (hashes as the lines of crmapictl import), and the same with
 # other ids into the twin. Objects without an id get one; returns the ids in
 # order. load => the method that writes them.
