@@ -335,9 +335,8 @@ subtest "6.2 an operation without fields takes none" => sub {
     my %form = ("Content-Type" => "application/x-www-form-urlencoded");
     my $template = $w->template([{ email_subject => "Hello",
         email_body => "Dear you" }]);
-    my $enrollment = $c->post("/api/v1/sequences/start", {
-        template_id => $template, contact => { emails => ["p\@x.org"] },
-        })->data->{enrollment_id};
+    my $enrollment = $w->start($template,
+        contact => { emails => ["p\@x.org"] })->{enrollment_id};
     for (["stop", "/api/v1/sequences/enrollments/$enrollment/stop", 200],
             ["erase", "/api/v1/contacts/" . $w->contact->{id} . "/erase",
                 202]) {

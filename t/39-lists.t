@@ -52,9 +52,8 @@ my @stopped_phones = map { "+49301000$_" } 10 .. 19;
 $w->import_objects([map { { object => "suppression", @$_,
     created_at => day(), updated_at => day() } } (map { [email => $_] } @stopped),
     map { [phone_number => $_] } @stopped_phones]);
-my @enrolled = map { $c->post("/api/v1/sequences/start", {
-    template_id => $templates[$_ % 3], bot_id => $w->agent, contact => {
-        emails => ["e" . $_ % 4 . "\@x.org"] } })->data } 1 .. 12;
+my @enrolled = map { $w->start($templates[$_ % 3], bot_id => $w->agent,
+    contact => { emails => ["e" . $_ % 4 . "\@x.org"] }) } 1 .. 12;
 $c->post("/api/v1/sequences/enrollments/$_->{enrollment_id}/stop", {})
     for @enrolled[2, 3, 7];
 
@@ -307,9 +306,8 @@ subtest "20.1 two suppress an address at once: one made it" => sub {
 };
 
 subtest "20.1, 11.10 what a client suppresses stops" => sub {
-    my $started = $c->post("/api/v1/sequences/start", { template_id =>
-        $templates[1], bot_id => $w->agent, contact => {
-        emails => ['Stop@X.org'] } })->data;
+    my $started = $w->start($templates[1], bot_id => $w->agent,
+        contact => { emails => ['Stop@X.org'] });
     $c->post("/api/v1/suppressions", { email => 'stop@x.org' });
     is($c->get("/api/v1$_")->data->{status}, "stopped_unsubscribed",
         "the enrollment") for "/sequences/enrollments/$started->{enrollment_id}";

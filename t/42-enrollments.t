@@ -17,7 +17,6 @@ use POSIX qw(strftime);
 my $database = database();
 my $httpd = httpd(database => $database, unlimited => 1);
 my $worker = worker(database => $database, no_start => 1);
-my $START = "/api/v1/sequences/start";
 
 my @STEPS = (
     { channel => "email", email_subject => "Hello {{first_name|there}}",
@@ -50,12 +49,9 @@ my $people = 0;
 sub start {
     my ($w, %members) = @_;
     my $n = ++$people;
-    my $r = $w->client->post($START, { template_id => $w->{template},
-        auto_approve => true, contact => { emails => ["p$n\@x.org"],
-        phone_numbers => ["+49301" . sprintf("%06d", $n)],
-        first_name => "Pat" }, %members });
-    status_is($r, 202, "a start") or return;
-    return $r->data->{enrollment_id};
+    return $w->start($w->{template}, auto_approve => true, contact => {
+        emails => ["p$n\@x.org"], phone_numbers => [sprintf "+49301%06d", $n],
+        first_name => "Pat" }, %members)->{enrollment_id};
 }
 
 # "email sent, sms scheduled": the steps of an enrollment.
@@ -492,11 +488,8 @@ subtest "11.2 100 equal starts: one enrollment, one message" => sub {
     my $w = with_template(steps => [$STEPS[0]]);
     my $live = worker(database => $database);
     my @got = in_processes(10, sub {
-        my $own = $w->client;
-        return [map { $own->post($START, { template_id => $w->{template},
-            auto_approve => true, idempotency_key => "once",
-            contact => { emails => ["once\@x.org"] } })->data
-            ->{enrollment_id} } 1 .. 10];
+        return [map { start($w, idempotency_key => "once",
+            contact => { emails => ["once\@x.org"] }) } 1 .. 10];
     });
     my %ids = map { $_ => 1 } map { @$_ } @got;
     is(scalar keys %ids, 1, "one enrollment");

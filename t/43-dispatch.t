@@ -18,7 +18,6 @@ use Time::HiRes qw(time);
 
 CrmTest::Smtpd::needed();
 
-my $START = "/api/v1/sequences/start";
 my $database = database();
 my $httpd = httpd(database => $database, unlimited => 1, conf => <<"END");
 CrmApiReview On
@@ -57,10 +56,8 @@ sub with_template {
 
 sub start {
     my ($w, %members) = @_;
-    my $r = $w->client->post($START, { template_id => $w->{template},
-        auto_approve => true, %members });
-    status_is($r, 202, "a start") or return;
-    return $r->data->{enrollment_id};
+    return $w->start($w->{template}, auto_approve => true, %members)
+        ->{enrollment_id};
 }
 
 # The Message-ID of STEP's mail.

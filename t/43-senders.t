@@ -28,11 +28,9 @@ sub sends {
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     change($w, "agent", $w->agent, email_outbound_email => $from);
     my $n = ++$people;
-    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-        auto_approve => JSON::PP::true, contact => {
-            emails => ["p$n\@x.example"],
-            phone_numbers => [sprintf "+49301%06d", $n] } });
-    status_is($r, 202, "a start") or return "";
+    my $id = $w->start($template, auto_approve => true, contact => {
+        emails => ["p$n\@x.example"],
+        phone_numbers => [sprintf "+49301%06d", $n] })->{enrollment_id};
     my ($talk) = $w->import_objects([{ object => "conversation", type => 4,
         bot_id => $w->agent, email => "q$n\@x.example" }]);
     my $answer = $c->post("/api/v1/conversations/$talk/messages",
@@ -40,12 +38,12 @@ sub sends {
     status_is($answer, 201, "an answer");
     $worker->may_log(qr/CRM3122/);
     $worker->once;
-    my @step = @{$c->get($r->data->{status_url})->data->{steps}};
+    my @step = @{$w->enrollment($id)->{steps}};
     my $status = sql($database, "SELECT status || ' ' || coalesce(
         metadata ->> 'error', '') FROM crmapi.message WHERE id = '"
         . $answer->data->{id} . "'");
     return ($step[0]{status} eq "failed" ? $step[0]{error}
-        // $c->get($r->data->{status_url})->data->{generation_error}
+        // $w->enrollment($id)->{generation_error}
         : $step[0]{status}) . ", " . $status =~ s/ $//r;
 }
 

@@ -97,11 +97,8 @@ sub space {
 # Start a sequence of W for CONTACT.
 sub start {
     my ($w, $contact, %members) = @_;
-    my $r = $w->client->post("/api/v1/sequences/start", {
-        template_id => $w->{template}, auto_approve => true,
-        contact => { first_name => "N", %$contact }, %members });
-    die $r->text if $r->status != 202;
-    return $r->data->{enrollment_id};
+    return $w->start($w->{template}, auto_approve => true,
+        contact => { first_name => "N", %$contact }, %members)->{enrollment_id};
 }
 
 # A daemon that is recorded.

@@ -26,11 +26,8 @@ sub space {
 # Start a sequence of W for ADDRESS; the enrollment's id.
 sub start {
     my ($w, $address) = @_;
-    my $r = $w->client->post("/api/v1/sequences/start", {
-        template_id => $w->{template}, auto_approve => true,
-        contact => { first_name => "N", emails => [$address] } });
-    die $r->text if $r->status != 202;
-    return $r->data->{enrollment_id};
+    return $w->start($w->{template}, auto_approve => true, contact => {
+        first_name => "N", emails => [$address] })->{enrollment_id};
 }
 
 sub states {

@@ -63,9 +63,8 @@ sub suppression {
 # An enrollment with STATUS.
 sub enrollment {
     my ($status) = @_;
-    my $id = $c->post("/api/v1/sequences/start", { template_id => $template,
-        contact => { emails => ["e" . ++$made . '@x.example'] } })
-        ->data->{enrollment_id};
+    my $id = $w->start($template, contact => { emails => ["e" . ++$made
+        . '@x.example'] })->{enrollment_id};
     change($w, "enrollment", $id, status => $status)
         if $status ne "generating";
     return $id;

@@ -32,10 +32,8 @@ my $worker = worker(database => $httpd->{database}, conf => {
 $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
     $receiver->url("good/200"), "--events", "contact.created");
 my $template = $w->template([{ email_subject => "S", email_body => "B" }]);
-status_is($w->client->post("/api/v1/sequences/start", {
-    template_id => $template, auto_approve => JSON::PP::true,
-    contact => { first_name => "C", emails => ["c\@x.org"] } }), 202,
-    "a sequence");
+$w->start($template, auto_approve => true,
+    contact => { first_name => "C", emails => ["c\@x.org"] });
 
 # Names of samples, and labels of each family.
 my (%there, %labels);

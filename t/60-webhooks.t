@@ -98,9 +98,8 @@ subtest "12.1 contact.created, from every way a contact comes to be" => sub {
         contacts => [{ emails => ["up\@x.org"] }] });
     $made{"upsert"} = $r->data->{created}[0]{id};
     my $template = $w->template([{ email_subject => "S", email_body => "B" }]);
-    $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-        contact => { emails => ["lead\@x.org"] } });
-    $made{"sequences/start"} = $r->data->{contact_id};
+    $made{"sequences/start"} = $w->start($template,
+        contact => { emails => ["lead\@x.org"] })->{contact_id};
     ($made{"import"}) = $w->import_objects([{ object => "contact",
         bot_id => $w->agent, first_name => "Im", created_at =>
         "2020-02-29T12:00:00.123Z" }]);

@@ -145,9 +145,8 @@ subtest "13.4 every type, with data as the API shows it" => sub {
     is($told->{data}{id}, $talk, "conversation.created");
     my $template = $w->template([{ email_subject => "S", email_body => "B" },
         { sms_body => "B" }, { voice_objective => "O", voice_script => "B" }]);
-    my $lead = $c->post("/api/v1/sequences/start", { template_id => $template,
-        contact => { emails => ["l\@x.org"], phone_numbers => ["+4930200001"] } })
-        ->data;
+    my $lead = $w->start($template, contact => { emails => ["l\@x.org"],
+        phone_numbers => ["+4930200001"] });
     $worker->once;
     my $enrollment = $lead->{enrollment_id};
     shows($w, "enrollment.updated", $enrollment,

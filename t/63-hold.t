@@ -39,12 +39,9 @@ my $people = 0;
 # Start a sequence of W; its id.
 sub start {
     my ($w, %members) = @_;
-    my $r = $w->client->post("/api/v1/sequences/start", {
-        template_id => $w->{template}, auto_approve => true, contact => {
-            first_name => "N", emails => ["p" . ++$people
-                . "\@$w->{name}.example"] }, %members });
-    die $r->text if $r->status != 202;
-    return $r->data->{enrollment_id};
+    return $w->start($w->{template}, auto_approve => true, contact => {
+        first_name => "N", emails => ["p" . ++$people
+            . "\@$w->{name}.example"] }, %members)->{enrollment_id};
 }
 
 # What W has sent: mails of steps, mails to its admin, webhooks.

@@ -54,10 +54,8 @@ subtest "17.2 look-ups and writes of the API" => sub {
             contacts => [{ emails => [$text], tags => ["x"] }] });
         is_deeply([map { $_->{id} } @{$r->data->{updated}}], [$stored->{id}],
             "upsert: " . shown($text));
-        $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-            auto_approve => JSON::PP::false(),
-            contact => { emails => [$text] } });
-        is($r->data->{contact_id}, $stored->{id}, "start: " . shown($text));
+        is($w->start($template, auto_approve => false, contact => { emails =>
+            [$text] })->{contact_id}, $stored->{id}, "start: " . shown($text));
     }
     is(scalar @{$c->get("/api/v1/contacts/$stored->{id}")->data->{emails}}, 1,
         "no other spelling is added");
@@ -146,13 +144,11 @@ sub sent_to {
     my (@emails) = @_;
     my $before = () = $smtp->received;
     my $stored = contact(@emails);
-    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-        auto_approve => JSON::PP::true(), contact => { emails => [$emails[0]] } });
-    status_is($r, 202, "a start");
+    my $started = $w->start($template, auto_approve => true,
+        contact => { emails => [$emails[0]] });
     $worker->once;
     my @mails = $smtp->received;
-    my $e = $c->get("/api/v1/sequences/enrollments/" . $r->data->{enrollment_id})
-        ->data;
+    my $e = $w->enrollment($started->{enrollment_id});
     my ($to) = $before < @mails
         ? $mails[-1] =~ /^X-Envelope-To: (.*)$/m : ();
     return $to // join " ", $e->{status}, $e->{generation_error} // ();
@@ -181,14 +177,14 @@ subtest "17.3 who is suppressed gets nothing" => sub {
     # a step that was planned before; suppressed afterwards
     my @texts = spellings();
     contact($texts[1]);
-    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-        auto_approve => JSON::PP::false(), contact => { emails => [$texts[1]] } });
+    my $started = $w->start($template, auto_approve => false,
+        contact => { emails => [$texts[1]] });
     $worker->once;
     my $before = () = $smtp->received;
     my ($out) = crmapictl_ok($database, qw(suppress add --workspace), $w->id,
         "--email", $texts[0]);
-    my $path = "/api/v1/sequences/enrollments/" . $r->data->{enrollment_id};
-    is($c->get($path)->data->{status}, "stopped_unsubscribed",
+    is($w->enrollment($started->{enrollment_id})->{status},
+        "stopped_unsubscribed",
         "suppressing one spelling stops the sequence to another");
     $worker->once;
     is(scalar(() = $smtp->received), $before, "nothing is sent");
@@ -200,11 +196,10 @@ subtest "17.2 an address without a form is never written to" => sub {
         . " \"never\@[127.0.0.1]\", \"is_primary\": true}, {\"email\":"
         . " \"second\@x.test\", \"is_primary\": false}]' WHERE id ="
         . " '$stored->{id}'");
-    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-        auto_approve => JSON::PP::true(),
-        contact => { emails => ["other$$\@x.test"] } });
+    my $started = $w->start($template, auto_approve => true,
+        contact => { emails => ["other$$\@x.test"] });
     sql($database, "UPDATE crmapi.enrollment SET contact_id = '$stored->{id}'"
-        . " WHERE id = '" . $r->data->{enrollment_id} . "'");
+        . " WHERE id = '$started->{enrollment_id}'");
     my $before = () = $smtp->received;
     $worker->once;
     my @mails = $smtp->received;

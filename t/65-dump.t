@@ -37,11 +37,9 @@ my $samples = CrmTest::Samples->new($w);
 my $people = 0;
 sub start {
     my ($template, %members) = @_;
-    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-        auto_approve => true, contact => { first_name => "Nörd",
-            emails => ["p" . ++$people . '@dump.example'] }, %members });
-    die $r->text if $r->status != 202;
-    return $r->data->{enrollment_id};
+    return $w->start($template, auto_approve => true, contact => {
+        first_name => "Nörd", emails => ["p" . ++$people . '@dump.example'] },
+        %members)->{enrollment_id};
 }
 
 sub fill {

@@ -128,11 +128,8 @@ sub plant {
     my $template = $w->template([{ email_subject => "{{first_name}}",
         email_body => "{{last_name}}" }, { sms_body => "{{notes}}",
         delay => "1d" }, { email_subject => "b", email_body => "{{email}}" }]);
-    $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-        auto_approve => true, name => "Q $TOKEN", contact => {
-        emails => [$MAIL] } });
-    status_is($r, 202, "a sequence");
-    $plant{enrollment} = $r->data->{enrollment_id};
+    $plant{enrollment} = $w->start($template, auto_approve => true,
+        name => "Q $TOKEN", contact => { emails => [$MAIL] })->{enrollment_id};
     status_is($c->post("/api/v1/conversations/$plant{talk}/messages",
         { content => "Answer $TOKEN" }), 201, "an answer");
     return \%plant;
@@ -406,9 +403,9 @@ subtest "what is being sent is waited for by crmapid" => sub {
 
 subtest "a daemon that stood still hands nothing over" => sub {
     my $template = $w->template([{ email_subject => "S", email_body => "B" }]);
-    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-        auto_approve => false, contact => { emails => ["still-$MAIL"] } });
-    my ($id, $enrollment) = @{$r->data}{qw(contact_id enrollment_id)};
+    my ($id, $enrollment) = @{$w->start($template, auto_approve => false,
+        contact => { emails => ["still-$MAIL"] })}{qw(contact_id
+        enrollment_id)};
     $worker->once;
     $w->ctl("enrollment", "approve", $enrollment);
     my $let_go = holding($database, "SELECT 1 FROM crmapi.enrollment"
@@ -614,13 +611,9 @@ subtest "a contact that was deleted before" => sub {
         email_body => "{{email}}" }]);
     my ($form) = $w->import_objects([{ object => "form", bot_id => $w->agent,
         name => "F" }]);
-    my @gone = map {
-        my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-            auto_approve => true, contact => { first_name => $TOKEN,
-            emails => ["$_-$MAIL"] } });
-        status_is($r, 202, "a sequence");
-        $r->data->{contact_id};
-    } "gone", "stays";
+    my @gone = map { $w->start($template, auto_approve => true, contact => {
+        first_name => $TOKEN, emails => ["$_-$MAIL"] })->{contact_id} }
+        "gone", "stays";
     $worker->once for 1 .. 2;
     my $listed = $w->contact(first_name => $TOKEN, emails => ["gone-$MAIL"])
         ->{id};

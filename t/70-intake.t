@@ -469,12 +469,9 @@ subtest "a reply stops a sequence, a webhook tells of the contact" => sub {
         stop_on_reply => true);
     $own->ctl("webhook", "add", "--workspace", $own->id, "--url",
         "https://hooks.example/", "--events", "contact.created");
-    my $start = sub { $own->client->post("/api/v1/sequences/start",
-        { template_id => $template, contact => { phone_numbers => [$_[0]] } })
-        ->data->{enrollment_id} };
-    my $status = sub { $own->client->get(
-        "/api/v1/sequences/enrollments/$_[0]")->data->{status} };
-    my ($one, $two) = map { $start->($_) } "+49301111", "+49302222";
+    my $status = sub { $own->enrollment($_[0])->{status} };
+    my ($one, $two) = map { $own->start($template, contact => {
+        phone_numbers => [$_] })->{enrollment_id} } "+49301111", "+49302222";
     taken($own, event($own, direction => "outbound",
         to => { phone_number => "+49301111" }));
     is($status->($one), "generating", "what we write stops nothing");
@@ -493,15 +490,13 @@ subtest "verified: false is a claim" => sub {
     my $api = $own->client;
     my $template = $own->template([{ sms_body => "x" }],
         stop_on_reply => true);
-    my $enrollment = $api->post("/api/v1/sequences/start", { template_id =>
-        $template, contact => { phone_numbers => ["+49307771"] } })
-        ->data->{enrollment_id};
+    my $enrollment = $own->start($template,
+        contact => { phone_numbers => ["+49307771"] })->{enrollment_id};
     my $id = sql($database, "SELECT contact_id FROM crmapi.enrollment WHERE"
         . " id = '$enrollment'");
     my %from = (from => { phone_number => "+49307771", name => "Eve Evil" });
     my $before = $api->get("/api/v1/contacts/$id")->data;
-    my $status = sub { $api->get("/api/v1/sequences/enrollments/$enrollment")
-        ->data->{status} };
+    my $status = sub { $own->enrollment($enrollment)->{status} };
     my $claim = taken($own, event($own, %from, verified => false));
     is($claim->{contact_id}, $id, "it is linked");
     taken($own, event($own, conversation => { id =>

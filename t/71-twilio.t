@@ -206,11 +206,9 @@ subtest "senders without a number, and WhatsApp" => sub {
 
 subtest "STOP suppresses and stops, START lifts" => sub {
     my $template = $w->template([{ sms_body => "x" }], stop_on_reply => true);
-    my $start = sub { $w->client->post("/api/v1/sequences/start",
-        { template_id => $template, contact => { phone_numbers => [$_[0]] } })
-        ->data->{enrollment_id} };
-    my $status = sub { $w->client->get(
-        "/api/v1/sequences/enrollments/$_[0]")->data->{status} };
+    my $start = sub { $w->start($template,
+        contact => { phone_numbers => [$_[0]] })->{enrollment_id} };
+    my $status = sub { $w->enrollment($_[0])->{status} };
     my $suppressed = sub { scalar sql($database, "SELECT coalesce(max(reason),"
         . " 'no') FROM crmapi.suppression WHERE workspace_id = '" . $w->id
         . "' AND address = '$_[0]'") };
@@ -553,11 +551,9 @@ END
 
 subtest "an inbound call stops a sequence when somebody has talked" => sub {
     my $template = $w->template([{ sms_body => "x" }], stop_on_reply => true);
-    my $id = $w->client->post("/api/v1/sequences/start",
-        { template_id => $template, contact =>
-            { phone_numbers => ["+4918200001"] } })->data->{enrollment_id};
-    my $status = sub { $w->client->get("/api/v1/sequences/enrollments/$id")
-        ->data->{status} };
+    my $id = $w->start($template,
+        contact => { phone_numbers => ["+4918200001"] })->{enrollment_id};
+    my $status = sub { $w->enrollment($id)->{status} };
     call(sid("CA"), "busy");
     is($status->(), "generating", "not when it was busy");
     call(sid("CA"), "completed", CallDuration => 30);
@@ -571,9 +567,8 @@ subtest "a reply is of whoever was texted at its number" => sub {
     my ($shared, $old) = ("+491761000001", "+491761000002");
     $w->client->post("/api/v1/contacts", { bot_id => $w->agent,
         phone_numbers => [$shared] });
-    my @started = map { $w->client->post("/api/v1/sequences/start",
-        { template_id => $template, auto_approve => true, contact =>
-            { emails => ["t$_\@x.example"], phone_numbers => [$_] } })->data }
+    my @started = map { $w->start($template, auto_approve => true, contact => {
+        emails => ["t$_\@x.example"], phone_numbers => [$_] }) }
         $shared, $old, "+491761000003";
     $worker->once;
     $w->client->patch("/api/v1/contacts/$started[1]{contact_id}",

@@ -630,9 +630,8 @@ subtest "a submission stops no sequence" => sub {
         stop_on_reply => true);
     my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
         "stops");
-    my $id = $c->post("/api/v1/sequences/start", { template_id => $template,
-        contact => { emails => ["seq\@x.example", "other\@x.example"] } })
-        ->data->{enrollment_id};
+    my $id = $w->start($template, contact => { emails =>
+        ["seq\@x.example", "other\@x.example"] })->{enrollment_id};
     my $form = form($w);
     send_form($form, email => "seq\@x.example", name => "S");
     send_form($form, email => "other\@x.example", name => "S");

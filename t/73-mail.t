@@ -70,10 +70,8 @@ my $template = $w->template;
 # <ID@x.org>: (its id, its first step's, its contact's).
 sub at_work {
     my ($email) = @_;
-    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-        contact => { emails => [$email] } });
-    die $r->text unless $r->status == 202;
-    my $id = $r->data->{enrollment_id};
+    my $started = $w->start($template, contact => { emails => [$email] });
+    my $id = $started->{enrollment_id};
     my $steps = JSON::PP->new->encode([{ channel => "email",
         to_identifier => $email, delay_seconds => 0, email_subject => "Hi",
         email_body => "Hi" }]);

@@ -260,8 +260,8 @@ subtest "a claim changes no contact and stops nothing" => sub {
         allowed_channels => ["email"], steps => [{ channel => "email",
             email_subject => "s", email_body => "x" }] }]);
     my $api = $w->client;
-    my $enrollment = $api->post("/api/v1/sequences/start", { template_id =>
-        $template, contact => { emails => ["joan\@x.example"] } })->data;
+    my $enrollment = $w->start($template,
+        contact => { emails => ["joan\@x.example"] });
     my $id = sql($database, "SELECT contact_id FROM crmapi.enrollment WHERE"
         . " id = '$enrollment->{enrollment_id}'");
     my $before = $api->get("/api/v1/contacts/$id")->data;

@@ -950,13 +950,12 @@ subtest "a step of a sequence is a message" => sub {
         email_body => "First" }, { delay => "1m",
         email_subject => "Hello again", email_body => "Second" },
         { delay => "1m", sms_body => "Third" }]);
-    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-        auto_approve => true, contact => { emails => ["seq\@x.example"],
-            phone_numbers => ["+4930123460"] } });
-    status_is($r, 202, "a start");
+    my $contact = $w->start($template, auto_approve => true, contact => {
+        emails => ["seq\@x.example"], phone_numbers => ["+4930123460"] })
+        ->{contact_id};
     $worker->hurry for 1 .. 4;
-    my %talks = map { $_->{type} => $_ } @{$c->get("/api/v1/contacts/"
-        . $r->data->{contact_id} . "/conversations")->data};
+    my %talks = map { $_->{type} => $_ }
+        @{$c->get("/api/v1/contacts/$contact/conversations")->data};
     is(join(" ", sort keys %talks), "3 4", "a conversation on each channel")
         or return;
     my $mail = $talks{4};

@@ -133,10 +133,8 @@ my $template = $w->template([{ email_subject => "Grüße aus Köln",
     email_body => "Hello — первый" }]);
 sub start {
     my ($who) = @_;
-    my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-        auto_approve => true, contact => { emails => ["$who\@x.example"] } });
-    status_is($r, 202, "a sequence for $who");
-    return $r->data;
+    return $w->start($template, auto_approve => true,
+        contact => { emails => ["$who\@x.example"] });
 }
 
 subtest "a thread of both sides" => sub {

@@ -103,16 +103,15 @@ sub answer {
 
 my $template = $w->template([{ email_subject => "Hello", email_body => "First" },
     { delay => "1m", email_subject => "Hello again", email_body => "Second" }]);
-my $r = $c->post("/api/v1/sequences/start", { template_id => $template,
-    auto_approve => true, contact => { emails => ["ann\@x.example"] } });
-status_is($r, 202, "a sequence");
+my $started = $w->start($template, auto_approve => true,
+    contact => { emails => ["ann\@x.example"] });
 my $hurry = sub { sql($database, "UPDATE crmapi.job SET run_at = now() -"
     . " interval '1 s' WHERE state = 'ready'"); return sent() };
 $hurry->() for 1 .. 3;
 is(scalar @mails, 2, "two steps are sent") or BAIL_OUT("no mails");
 my ($first) = ids(header($mails[0], "Message-ID"));
-my ($talk) = map { $_->{id} } @{$c->get("/api/v1/contacts/"
-    . $r->data->{contact_id} . "/conversations")->data};
+my ($talk) = @{$c->get("/api/v1/contacts/$started->{contact_id}/conversations")
+    ->ids};
 
 # clients write both headers, or only In-Reply-To, as some of Microsoft's
 my $answered = $mails[1];

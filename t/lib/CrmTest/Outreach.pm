@@ -31,12 +31,9 @@ sub relay { $_[0]{smtp}->relay }
 sub start {
     my ($self, @people) = @_;
     for my $n (@people) {
-        my $r = $self->{w}->client->post("/api/v1/sequences/start", {
-            template_id => $self->{template}, auto_approve => $n > 1
-                ? JSON::PP::true : JSON::PP::false,
-            contact => { first_name => "N", emails =>
-                [sprintf "slow%03d\@x.example", $n] } });
-        die $r->text if $r->status != 202;
+        $self->{w}->start($self->{template}, auto_approve => $n > 1
+            ? JSON::PP::true : JSON::PP::false, contact => { first_name => "N",
+                emails => [sprintf "slow%03d\@x.example", $n] });
     }
 }
 

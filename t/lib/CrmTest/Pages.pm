@@ -47,11 +47,8 @@ sub enrollment {
     my ($template) = $w->import_objects([{ object => "sequence_template",
         name => $arg{template} // "Welcome & \"more\"",
         bot_id => $w->agent, allowed_channels => ["email", "sms", "voice"] }]);
-    my $r = $w->client->post("/api/v1/sequences/start", {
-        template_id => $template, contact => {
-            emails => ["zoe\@x.example"] } });
-    die "CrmTest: " . $r->text unless $r->status == 202;
-    my $id = $r->data->{enrollment_id};
+    my $id = $w->start($template, contact => { emails => ["zoe\@x.example"] })
+        ->{enrollment_id};
     my $json = JSON::PP->new->encode([map { { delay_seconds => 0, %$_ } }
         @$steps]);
     generated($w, $id, $json, $arg{pacing});

@@ -36,11 +36,9 @@ sub new {
     $self->{ids}{$_} = [map { uuid() } 1 .. $ROWS] for @schemas;
     $w->import_objects([map { $self->rows($_) } @schemas]);
     my @templates = @{$self->{ids}{SequenceTemplate}};
-    $self->{ids}{Enrollment} = [map { $w->client->post(
-        "/api/v1/sequences/start", { template_id => $templates[$_ % 3],
-            bot_id => $w->agent, contact => { first_name => "Started $_",
-                emails => ["e$_\@e.example"] } })
-        ->data->{enrollment_id} } 0 .. 9];
+    $self->{ids}{Enrollment} = [map { $w->start($templates[$_ % 3],
+        bot_id => $w->agent, contact => { first_name => "Started $_",
+            emails => ["e$_\@e.example"] })->{enrollment_id} } 0 .. 9];
     $self->add_files;
     return $self;
 }

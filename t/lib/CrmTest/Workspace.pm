@@ -153,6 +153,17 @@ sub made {
     return $r->data;
 }
 
+# Start a sequence of TEMPLATE, with MEMBERS: what the API says. Dies when it does
+# not.
+sub start {
+    my ($self, $template, %members) = @_;
+    my $r = $self->client->post("/api/v1/sequences/start",
+        { template_id => $template, %members });
+
+    die $r->text if $r->status != 202;
+    return $r->data;
+}
+
 # The data of the object ID of PATH, as the API shows it.
 sub shown { $_[0]->client->get("/api/v1/$_[1]/$_[2]")->data }
 sub enrollment { $_[0]->shown("sequences/enrollments", $_[1]) }
