@@ -88,7 +88,8 @@ build_for_tests() {
     case $1 in
     plain) options=(--enable-werror) ;;
     asan) options=(--enable-werror --enable-sanitizers CFLAGS="-O1 -g") ;;
-    clang) options=(--enable-werror CC=clang) ;;
+    # char is unsigned on ARM
+    clang) options=(--enable-werror CC=clang CFLAGS="-O2 -g -funsigned-char") ;;
     # what gcc warns of where this sanitizer is on is not so
     tsan) options=(--enable-sanitizers=thread CFLAGS="-O1 -g") ;;
     fuzz) options=(--enable-werror --enable-fuzzers CC=clang

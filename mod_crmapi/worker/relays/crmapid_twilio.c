@@ -59,7 +59,7 @@ static const char *twiml_of(const char *script, apr_pool_t *pool)
     crm_buf_t buf;
 
     for (char *c = text; *c; c++) {
-        if ((*c >= 0 && *c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f) {
+        if (apr_iscntrl(*c) && *c != '\n' && *c != '\t') {
             *c = ' ';
         }
     }
