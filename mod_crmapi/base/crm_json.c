@@ -515,7 +515,8 @@ const char *crm_json_tree(json_object **value_p, const char *text,
     const char *rule = NULL, *marked = crm_json_big_mark(&len, text,
                                                          result_pool);
 
-    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+    /* Not strict, since crm_json_check() is: json-c 0.18 then refuses each byte
+     * from 0x80 on in a string. */
     *value_p = json_tokener_parse_ex(tokener, marked, (int)len);
     if (json_tokener_get_error(tokener) == json_tokener_continue) {
         /* json-c needs a NUL to know that a number at the end is complete */
