@@ -54,9 +54,12 @@ static const struct {
 
 /* ---- lines --------------------------------------------------------------- */
 
+/* Return the line below LINE; the mail's end if there is none, and for the end
+ * itself. */
 static const char *next_line(const repair_t *repair, const char *line)
 {
-    const char *end = memchr(line, '\n', (size_t)(repair->end - line));
+    const char *end = line < repair->end
+                      ? memchr(line, '\n', (size_t)(repair->end - line)) : NULL;
 
     return end ? end + 1 : repair->end;
 }
