@@ -13,6 +13,7 @@
 #include "crm_db.h"
 #include "crm_hosts.h"
 #include "crmapictl_output.h"
+#include "crmapictl_rights.h"
 
 /* The line of the sample that is replaced. */
 #define PARAMS "\nDBDParams "
@@ -35,6 +36,7 @@ static const char logins_sql[] =
     "SELECT r.rolname FROM pg_auth_members m"
     " JOIN pg_roles g ON g.oid = m.roleid AND g.rolname = 'crmapi_api'"
     " JOIN pg_roles r ON r.oid = m.member AND r.rolcanlogin"
+    "  AND " CTL_RIGHTS_MEMBER
     " WHERE $1::text IS NULL OR r.rolname = $1::text"
     " GROUP BY r.rolname ORDER BY r.rolname";
 

@@ -30,8 +30,9 @@ static const char wrong_sql[] =
     " not', r.rolname, g.name)"
     " FROM pg_roles r JOIN (VALUES ('crmapi_api'), ('crmapi_worker')) g(name)"
     " ON r.rolcanlogin AND NOT r.rolsuper AND EXISTS (SELECT"
-    "  FROM pg_auth_members a JOIN pg_roles w ON w.oid = a.roleid"
-    "  WHERE a.member = r.oid AND w.rolname = g.name)"
+    "  FROM pg_auth_members m JOIN pg_roles w ON w.oid = m.roleid"
+    "  WHERE m.member = r.oid AND w.rolname = g.name"
+    "   AND " CTL_RIGHTS_MEMBER ")"
     " WHERE " CTL_RIGHTS_MORE;
 
 crm_error_t *ctl_rights_tell(ctl_t *ctl)

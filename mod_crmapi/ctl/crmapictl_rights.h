@@ -5,6 +5,14 @@
 
 #include "crmapictl.h"
 
+/* A condition of SQL: the row m of pg_auth_members gives its member the rights of
+ * the role. Since PostgreSQL 16, whoever makes a role without being a superuser is
+ * its member, too, but may only grant it to others; in PostgreSQL 15 the row has
+ * neither column. */
+#define CTL_RIGHTS_MEMBER \
+    "coalesce((to_jsonb(m) ->> 'inherit_option')::boolean" \
+    " OR (to_jsonb(m) ->> 'set_option')::boolean, true)"
+
 /* A condition of SQL: the row r of pg_roles may do more in this database than
  * the group g.name. He is a member of a role that has an attribute, belongs to
  * PostgreSQL, owns the schema or the database, is the other group, or was granted

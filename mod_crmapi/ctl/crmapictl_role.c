@@ -51,7 +51,8 @@ static const char lacking_sql[] =
     " JOIN pg_database d ON d.datname = current_database()"
     " JOIN pg_roles w ON w.rolname = 'crmapi_' || g.kind"
     " JOIN pg_auth_members m ON m.roleid = w.oid"
-    " JOIN pg_roles r ON r.oid = m.member AND r.rolcanlogin)"
+    " JOIN pg_roles r ON r.oid = m.member AND r.rolcanlogin"
+    "  AND " CTL_RIGHTS_MEMBER ")"
     " SELECT format('no login of crmapi_%s has the settings of its sessions in"
     " this database, as after a restore. As a superuser: crmapictl role create"
     " %s %s', kind, kind, CASE count(*) WHEN 1 THEN min(rolname)"
@@ -101,8 +102,9 @@ static crm_error_t *get_verifier(const char **verifier_p, const char *name,
     return NULL;
 }
 
-/* Run SCRIPT in one transaction. */
-static crm_error_t *run_script(ctl_t *ctl, const char *script)
+/* Run SCRIPT in one transaction; it grants GROUP. */
+static crm_error_t *run_script(ctl_t *ctl, const char *script,
+                               const char *group)
 {
     crm_error_t *error = crm_db_exec(ctl->conn,
                                      apr_pstrcat(ctl->pool, "BEGIN;", script,
@@ -110,7 +112,7 @@ static crm_error_t *run_script(ctl_t *ctl, const char *script)
 
     return !crm_error_is(error, "42501") ? error
            : ctl_fault(ctl, "%s: run role create as a superuser, or as a role"
-                       " that may create roles", error->log);
+                       " that may create roles and grant %s", error->log, group);
 }
 
 crm_error_t *ctl_role_create(ctl_t *ctl)
@@ -143,7 +145,7 @@ crm_error_t *ctl_role_create(ctl_t *ctl)
                          " %s: choose another name",
                          ctl_clean(name, ctl->pool), values[1]);
     }
-    CRM_ERR(run_script(ctl, script));
+    CRM_ERR(run_script(ctl, script, values[1]));
     CRM_ERR(ctl_query(&result, ctl, "SELECT $1::text, $2::text", 2, values));
     ctl_print_one(ctl, apr_pstrcat(ctl->pool, ctl_clean(name, ctl->pool),
                                    " is a login of ", values[1], NULL),
