@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_array.h"
@@ -225,24 +226,39 @@ static int was_sent(CURL *curl, const char *url)
     return since > 0;
 }
 
+/* Return Retry-After of the answer that CURL has got. CURLINFO_RETRY_AFTER is at
+ * most 6 hours in newer releases of libcurl. */
+static apr_interval_time_t retry_after_of(CURL *curl)
+{
+    struct curl_header *header;
+    apr_int64_t seconds;
+
+    if (curl_easy_header(curl, "Retry-After", 0, CURLH_HEADER, -1, &header)
+        != CURLHE_OK) {
+        return 0;
+    }
+    seconds = apr_isdigit(*header->value)
+              ? apr_strtoi64(header->value, NULL, 10)
+              : curl_getdate(header->value, NULL)
+                - apr_time_sec(apr_time_now());
+    return seconds <= 0 ? 0
+           : apr_time_from_sec(seconds < RETRY_AFTER_MAX ? seconds
+                               : RETRY_AFTER_MAX);
+}
+
 /* Fill ANSWER from RECEIVING and CURL, whose transfer ended with CODE. */
 static void fill_answer(crmd_http_answer_t *answer, receiving_t *receiving,
                         CURL *curl, CURLcode code, apr_pool_t *pool)
 {
-    curl_off_t retry_after = 0;
     long status = 0;
 
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after);
     answer->status = status < 200 ? 0 : (int)status;
     answer->len = receiving->body.len;
     crm_buf_putc(&receiving->body, '\0');
     answer->body = receiving->body.data;
     answer->cut = receiving->cut;
-    if (retry_after > 0) {
-        answer->retry_after = apr_time_from_sec(
-            retry_after < RETRY_AFTER_MAX ? retry_after : RETRY_AFTER_MAX);
-    }
+    answer->retry_after = retry_after_of(curl);
     answer->sent = was_sent(curl, receiving->request->url);
     if (receiving->headers > HEADERS_MAX) {
         answer->error = "the answer's headers are too long";
