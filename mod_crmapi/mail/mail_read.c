@@ -213,12 +213,13 @@ static const char *decode_quoted(apr_size_t *len_p, const char *raw,
     return bytes;
 }
 
-/* Return whether CONTENT, base64, is not one piece that ends with its padding. */
+/* Return whether CONTENT, base64, is not one piece that ends with its padding. GMime
+ * stops there or goes on, by its release. */
 static int has_pieces(GMimeDataWrapper *content)
 {
     GMimeStream *stream = g_mime_data_wrapper_get_stream(content);
     apr_size_t count = 0, before;
-    int padded = 0;
+    int padded = 0, clean = 1;
     char bytes[4096];
     ssize_t n;
 
@@ -229,16 +230,14 @@ static int has_pieces(GMimeDataWrapper *content)
 
             end = pad ? (apr_size_t)(pad - bytes) : (apr_size_t)n;
             before = count;
-            if (!crm_mail_base64_digits(&count, bytes + at, end - at)) {
-                return 0;
-            }
-            if (padded && count > before) {
+            clean &= crm_mail_base64_digits(&count, bytes + at, end - at);
+            if (padded && (count > before || !clean)) {
                 return 1;
             }
             padded |= pad != NULL;
         }
     }
-    return !padded && count % 4;
+    return !padded && clean && count % 4;
 }
 
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,

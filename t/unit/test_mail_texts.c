@@ -553,6 +553,7 @@ static const struct {
     {"QUJDRA==\r\n\r\nQUJDQUJDRA==\r\n", "ABCDABCABCD"},
     /* what a server adds */
     {"QUJDRA==\n\n-- \nNo virus found.", "ABCD"},
+    {"QU!JDRA==\nNo virus found.", "ABCD"},
 };
 
 START_TEST(a_file_is_whole)
