@@ -112,7 +112,10 @@ for my $deb (@packages) {
 $debian = CrmTest::Debian->new($root,
     qw(apache2 ca-certificates curl postgresql prometheus sudo));
 # The cluster's port is one that is free on this machine, if not corrected.
-$debian->inside("PostgreSQL's port", "pg_conftool 15 main set port 5432");
+my ($postgres) = $debian->inside("PostgreSQL's version", "pg_lsclusters -h")
+    =~ /^(\d+) +main /;
+$debian->inside("PostgreSQL's port",
+    "pg_conftool $postgres main set port 5432");
 mkdir "$root/packages";
 run_ok("the packages are in it", 60, "bash", "-c",
     'cp -r "$1/debs" "$1/next" "$2/packages/"', "bash", $scratch, $root);
@@ -133,12 +136,12 @@ like($debian->inside("crmapid has no configuration", "crmapid -t -c"
 
 # ---- the first contact -----------------------------------------------------------
 
-$debian->inside("the site's servers run", <<'END');
+$debian->inside("the site's servers run", <<"END");
 useradd -m -s /bin/bash op
 echo 'op ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/op
-pg_ctlcluster 15 main start
+pg_ctlcluster $postgres main start
 apachectl start
-for i in $(seq 100); do
+for i in {1..100}; do
     curl -s -o /dev/null http://localhost/ && break
     sleep 0.2
 done
