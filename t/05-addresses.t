@@ -248,6 +248,10 @@ my %emails = map { my ($form, @texts) = @$_;
         "a\@x:25", "a\@x/y", "a\@\"x\"", "a\@x\\y", "a\@x\x{2024}y", "a\@\x{33c2}.test",
         "a\@x\x{202e}y.test", "a\@x\x{200e}.test", "a\@x\x{e000}.test", "a\@x\x{fffd}",
         "a\@\x{2488}x.test", "a\@x\x{b4}y.test", "a\@\x{fdfa}.test",
+        # what UTS 46 takes or leaves out since Unicode 16
+        map { "a\@x" . chr() . "y.test" } 0x115f, 0x1160, 0x17b4, 0x17b5, 0x1806,
+            0x180e, 0x2061 .. 0x2063, 0x206a .. 0x206f, 0x3164, 0xffa0,
+            0x1d173 .. 0x1d17a,
     )),
     # what only the function in C refuses: A-labels that are none, and rules for
     # right-to-left text, joiners and marks

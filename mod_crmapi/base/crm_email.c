@@ -8,9 +8,11 @@
 #include <strings.h>
 
 #include <unicode/uidna.h>
+#include <unicode/utf8.h>
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_text.h"
 
 #define EMAIL_MAX 254           /* RFC 5321, 4.5.3.1.3, without "<>" */
@@ -52,6 +54,30 @@ static const char *with_small_sharp_s(const char *domain, apr_pool_t *pool)
     return domain;
 }
 
+/* Return whether DOMAIN has a character that UTS 46 refuses before Unicode 16, and
+ * leaves out or takes since: stored forms shall not depend on that. */
+static int has_refused(const char *domain)
+{
+    static const struct {
+        UChar32 from, to;
+    } refused[] = {
+        {0x115f, 0x1160}, {0x17b4, 0x17b5}, {0x1806, 0x1806}, {0x180e, 0x180e},
+        {0x2061, 0x2063}, {0x206a, 0x206f}, {0x3164, 0x3164}, {0xffa0, 0xffa0},
+        {0x1d173, 0x1d17a},
+    };
+    UChar32 c;
+
+    for (int32_t at = 0; domain[at];) {
+        U8_NEXT(domain, at, -1, c);
+        for (size_t i = 0; i < CRM_NELTS(refused); i++) {
+            if (c >= refused[i].from && c <= refused[i].to) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
 /* Return whether DOMAIN, in lower-case ASCII, has letters, digits, '-', '_' and
  * '.' only: UTS 46 leaves other ASCII characters as they are. */
 static int is_host(const char *domain)
@@ -73,6 +99,9 @@ static const char *ascii_domain(const char *domain, apr_pool_t *pool)
     }
     pthread_once(&once, open_idna);
     if (!crm_text_is_ascii(domain)) {
+        if (has_refused(domain)) {
+            return NULL;
+        }
         domain = with_small_sharp_s(crm_text_normalize(domain, 0, pool), pool);
     }
     len = uidna_nameToASCII_UTF8(idna, domain, (int32_t)strlen(domain), made,
