@@ -95,8 +95,8 @@ subtest "what waits or is measured goes by a clock that is never set" => sub {
         ctl/crmapictl_key ctl/crmapictl_webhook database/crm_db_conn
         intake/intake_chat module/mod_crmapi_handler module/mod_crmapi_metrics
         pages/crm_pages shared/crm_store worker/crmapid_log
-        worker/jobs/crmapid_journal worker/sequences/crmapid_link
-        worker/webhooks/crmapid_webhook);
+        worker/jobs/crmapid_journal worker/relays/crmapid_curl
+        worker/sequences/crmapid_link worker/webhooks/crmapid_webhook);
     my $clock = qr/\b(?:apr_time_now|apr_thread_cond_timedwait)\b/;
     my @ask = grep { m{^mod_crmapi/.*\.c$} && read_file($_) =~ $clock } @files;
     is_deeply([sort @ask], [sort keys %may], "the others use"
