@@ -350,7 +350,7 @@ subtest "4.1 the window rolls: (t - 60 s, t]" => sub {
     my @admitted = grep { $_->[2] == 200 } @$all;
     my @other = grep { $_->[2] != 200 && $_->[2] != 429 } @$all;
     is_deeply(\@other, [], "only 200 and 429");
-    is(scalar(grep { $_->[0] < $admitted[0][0] + 59 } @admitted), $READS,
+    is(scalar(grep { $_->[1] < $admitted[0][0] + 60 } @admitted), $READS,
         "$READS in the first window");
     cmp_ok(scalar @admitted, ">", $READS, "and more in the next");
     for my $i ($READS .. $#admitted) {
