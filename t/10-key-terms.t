@@ -12,17 +12,13 @@ use JSON::PP ();
 use POSIX qw(strftime);
 
 my $database = database();
-my $httpd = httpd(database => $database, modules => ["remoteip", "status"],
-    conf => <<'END');
+my $httpd = httpd(database => $database, modules => ["remoteip"],
+    shows => ["server-status"], conf => <<'END');
 CrmApiReadLimit 8
 CrmApiWriteLimit 4
 CrmApiRateLimitCeiling 900
 CrmApiUnknownKeyLimit 30
 RemoteIPHeader X-Client
-<Location /server-status>
-    SetHandler server-status
-    Require all granted
-</Location>
 END
 # All requests on one connection: each is counted before the next one is read.
 my $client = $httpd->client;

@@ -19,15 +19,11 @@ my $prefork = ($ENV{CRM_MPM} || "event") eq "prefork";
 # A fresh server, whose addresses may have LIMIT unknown keys looked up.
 sub server {
     my ($limit, %arg) = @_;
-    return httpd(database => $database, modules => ["remoteip", "status"],
-        %arg, unlimited => 1, intake => 1, conf => <<"END");
+    return httpd(database => $database, modules => ["remoteip"], %arg,
+        unlimited => 1, intake => 1, shows => ["metrics"], conf => <<"END");
 CrmApiDatabaseWait 20s
 CrmApiUnknownKeyLimit $limit
 RemoteIPHeader X-Client
-<Location /metrics>
-    SetHandler crmapi-metrics
-    Require all granted
-</Location>
 END
 }
 

@@ -10,15 +10,11 @@ use CrmTest;
 
 my $database = database();
 my $LIMIT = 5;                  # look-ups of an address
-my $httpd = httpd(database => $database, modules => ["remoteip", "status"],
-    conf => <<"END");
+my $httpd = httpd(database => $database, modules => ["remoteip"],
+    shows => ["server-status"], conf => <<"END");
 CrmApiReadLimit 3
 CrmApiUnknownKeyLimit $LIMIT
 RemoteIPHeader X-Client
-<Location /server-status>
-    SetHandler server-status
-    Require all granted
-</Location>
 END
 
 # All requests on one connection: each is counted before the next one is read.

@@ -102,10 +102,8 @@ my $patient = workspace($httpd);
 my $demand_job = CrmTest::Child->start(sub { demand($impatient->client, 64) });
 my $patience_job = CrmTest::Child->start(sub { patience($patient->client) });
 
-my $small = httpd(database => $database,
-    conf => "CrmApiRateLimitKeys 2\nCrmApiReadLimit 1000\n"
-    . "<Location /server-status>\nSetHandler server-status\n"
-    . "Require all granted\n</Location>\n", modules => ["status"]);
+my $small = httpd(database => $database, shows => ["server-status"],
+    conf => "CrmApiRateLimitKeys 2\nCrmApiReadLimit 1000\n");
 my $tenant = workspace($small);
 my @three = ($tenant->key, map { $tenant->make_key("read") } 1, 2);
 my $small_start = time;

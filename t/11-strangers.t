@@ -20,8 +20,8 @@ my $folder = tempdir("crm-strangers-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my $file = "$folder/twilio";
 write_file($file, "twilio-token\n");
 chmod 0600, $file;
-my $httpd = httpd(database => $database, modules => ["remoteip", "status"],
-    children => 1, conf => <<"END");
+my $httpd = httpd(database => $database, modules => ["remoteip"],
+    children => 1, shows => ["server-status", "metrics"], conf => <<"END");
 CrmApiReadLimit 0
 CrmApiIntake On
 CrmApiReview On
@@ -31,14 +31,6 @@ CrmApiAddressLimit $LIMIT
 CrmApiUnknownKeyLimit $LIMIT
 CrmApiChatPolls 8
 RemoteIPHeader X-Client
-<Location /server-status>
-    SetHandler server-status
-    Require all granted
-</Location>
-<Location /metrics>
-    SetHandler crmapi-metrics
-    Require all granted
-</Location>
 END
 my $w = workspace($httpd, twin => 0);
 my $client = $httpd->client;

@@ -20,18 +20,13 @@ my $database = database();
 my $httpd = httpd(database => $database, modules => ["http2"], children => 1,
     dbd => "DBDMin 1\nDBDKeep $CONNECTIONS\nDBDMax $CONNECTIONS\n",
     # without batches each request that waits has a connection of its own
-    conf => <<"END");
+    unlimited => 1, shows => ["server-status"], conf => <<"END");
 Protocols h2c http/1.1
 CrmApiBatches Off
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
 CrmApiMaxBody $MAX_BODY
 CrmApiIntake On
 CrmApiAddressLimit 0
 CrmApiChatPolls 2
-<Location /server-status>
-    SetHandler server-status
-</Location>
 END
 my $w = workspace($httpd);
 my ($c, $agent) = ($w->client, $w->agent);

@@ -47,13 +47,8 @@ sub install {
 }
 
 my @httpds = map { local $CrmTest::BUILD{MODULE} = install("module", $_,
-    $now{module}); httpd(database => $database, conf => <<'END') } 0, 1;
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-<Location "/metrics">
-    SetHandler crmapi-metrics
-</Location>
-END
+    $now{module}); httpd(database => $database, unlimited => 1,
+    shows => ["metrics"]) } 0, 1;
 my @workers = map { local $CrmTest::BUILD{WORKER} = install("worker", $_,
     $now{worker}); worker(database => $database, conf => {
     $smtp->relay }) } 0, 1;

@@ -21,26 +21,19 @@ my $CLIENTS = 16;
 my $ROUNDS = valgrinded() || sanitized() ? 8 : 40;
 
 my $CONF = <<'END';
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
 MaxKeepAliveRequests 0
 StartServers 1
 ServerLimit 2
-ThreadLimit 40
-ThreadsPerChild 40
 MaxRequestWorkers 80
 MaxSpareThreads 80
-<Location /metrics>
-    SetHandler crmapi-metrics
-</Location>
 END
 my $database = database();
 
 # A server of MPM, with more CONF, a workspace and contacts.
 sub server {
     my ($mpm, $conf) = @_;
-    my $httpd = httpd(database => $database, mpm => $mpm,
-        conf => $CONF . ($conf // ""));
+    my $httpd = httpd(database => $database, mpm => $mpm, unlimited => 1,
+        threads => 40, shows => ["metrics"], conf => $CONF . ($conf // ""));
     my $w = workspace($httpd, twin => 0);
     my @ids = $w->import_objects([map { { object => "contact",
         bot_id => $w->agent, first_name => "N$_" } } 1 .. 30]);

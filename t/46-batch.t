@@ -22,32 +22,13 @@ my $slow = valgrinded() || sanitized() ? 10 : 1;
 
 # One process, so that requests meet, with a thread for each client. For prefork
 # a process for each.
-my $CONF = <<'END';
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-MaxKeepAliveRequests 0
-<Location /server-status>
-    SetHandler server-status
-</Location>
-END
-$CONF .= $prefork ? <<'PREFORK' : <<'END';
-StartServers 20
-ServerLimit 40
-MaxRequestWorkers 40
-MaxSpareServers 40
-PREFORK
-StartServers 1
-ServerLimit 1
-ThreadLimit 40
-ThreadsPerChild 40
-MaxRequestWorkers 40
-MaxSpareThreads 40
-END
-
 my $database = database();
-my $httpd = httpd(database => $database, conf => $CONF);
+my %CONF = (database => $database, children => $prefork ? 36 : 1, threads => 40,
+    unlimited => 1, shows => ["server-status"]);
+my $CONF = "MaxKeepAliveRequests 0\n";
+my $httpd = httpd(%CONF, conf => $CONF);
 # Each of its reads is a statement.
-my $plain = httpd(database => $database, conf => $CONF . "CrmApiBatches Off\n");
+my $plain = httpd(%CONF, conf => "${CONF}CrmApiBatches Off\n");
 
 my $w = workspace($httpd);
 my $samples = CrmTest::Samples->new($w);
@@ -217,7 +198,7 @@ my $LOCK = "LOCK TABLE crmapi.contact IN ACCESS EXCLUSIVE MODE";
 
 subtest "one connection: who waits for it shares the next statement" => sub {
     plan(skip_all => "prefork: a process has one request") if $prefork;
-    my $single = httpd(database => $database, conf => $CONF
+    my $single = httpd(%CONF, conf => $CONF
         . "CrmApiDatabaseWait 60\n", dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n");
     my $c = $single->client(key => $w->key);
     status_is($c->get("/api/v1/contacts/$_"), 200, "warm") for @ids[0 .. 9];
@@ -237,7 +218,7 @@ subtest "one connection: who waits for it shares the next statement" => sub {
 
 subtest "no connection in time: 503, after no longer than the wait" => sub {
     plan(skip_all => "prefork: a process has one request") if $prefork;
-    my $single = httpd(database => $database, conf => $CONF
+    my $single = httpd(%CONF, conf => $CONF
         . "CrmApiDatabaseWait ${WAIT}s\n",
         dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n");
     $single->expect_log(qr/CRM1303: none of the 1 connections/);
@@ -276,7 +257,7 @@ subtest "a slow statement holds up nobody" => sub {
 
 subtest "a backend is killed with a statement of several" => sub {
     plan(skip_all => "prefork: a process has one request") if $prefork;
-    my $single = httpd(database => $database, conf => $CONF
+    my $single = httpd(%CONF, conf => $CONF
         . "CrmApiDatabaseWait 60\n", dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n");
     $single->may_log(qr/CRM2001: database: (?:57P01|.*closed)/);
     my $c = $single->client(key => $w->key);
@@ -301,7 +282,7 @@ subtest "a backend is killed with a statement of several" => sub {
 };
 
 subtest "CrmApiRequestIdInDatabase On: each statement has its id" => sub {
-    my $named = httpd(database => $database, conf => $CONF
+    my $named = httpd(%CONF, conf => $CONF
         . "CrmApiRequestIdInDatabase On\n");
     my $clients = clients($named, $w->key);
     is(shared_by($named, sub {
@@ -314,7 +295,7 @@ subtest "CrmApiRequestIdInDatabase On: each statement has its id" => sub {
 
 subtest "httpd stops while requests wait" => sub {
     plan(skip_all => "prefork: a process has one request") if $prefork;
-    my $single = httpd(database => $database, conf => $CONF
+    my $single = httpd(%CONF, conf => $CONF
         . "CrmApiDatabaseWait ${STOP_WAIT}s\nGracefulShutdownTimeout 60\n",
         dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n");
     $single->expect_log(qr/CRM1303: none of the 1 connections/);

@@ -23,8 +23,7 @@ my $database = database();
 sql("postgres", "ALTER SYSTEM SET synchronous_commit = 'on'");
 sql("postgres", "SELECT pg_reload_conf()");
 my $httpd = httpd(database => $database, children => 2, mpm => $mpm,
-    unlimited => 1, conf => "<Location /metrics>\n"
-        . "SetHandler crmapi-metrics\n</Location>\n");
+    unlimited => 1, shows => ["metrics"]);
 # without a database, and of children that must end
 $httpd->may_log(qr/CRM\d+: /, qr/AH\d+: /);
 my $w = workspace($httpd, twin => 0);

@@ -19,31 +19,12 @@ my $CLIENTS = $prefork ? 16 : 64;
 my $ROUNDS = $slow > 1 ? 4 : 12;
 
 # One process, so that requests meet, with a thread for each client.
-my $CONF = <<'END';
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
-MaxKeepAliveRequests 0
-<Location /server-status>
-    SetHandler server-status
-</Location>
-END
-$CONF .= $prefork ? <<'PREFORK' : <<'END';
-StartServers 20
-ServerLimit 40
-MaxRequestWorkers 40
-MaxSpareServers 40
-PREFORK
-StartServers 1
-ServerLimit 1
-ThreadLimit 80
-ThreadsPerChild 80
-MaxRequestWorkers 80
-MaxSpareThreads 80
-END
-
 my $database = database();
-my $httpd = httpd(database => $database, conf => $CONF);
-my $plain = httpd(database => $database, conf => $CONF . "CrmApiBatches Off\n");
+my %CONF = (database => $database, children => $prefork ? 36 : 1, threads => 80,
+    unlimited => 1, shows => ["server-status"]);
+my $CONF = "MaxKeepAliveRequests 0\n";
+my $httpd = httpd(%CONF, conf => $CONF);
+my $plain = httpd(%CONF, conf => "${CONF}CrmApiBatches Off\n");
 my $json = JSON::PP->new->utf8->canonical;
 
 # How many requests of SERVER shared a statement while CODE ran.

@@ -31,12 +31,7 @@ sub conninfo { CrmTest::Standby->conninfo_of(\@hosts, $database, $_[0]) }
 
 my $httpd = httpd(database => $database,
     conninfo => conninfo($CrmTest::Postgres::API), unlimited => 1, intake => 1,
-    conf => <<"END");
-CrmApiDatabaseTimeout 3s
-<Location "/health">
-    SetHandler crmapi-health
-</Location>
-END
+    shows => ["health"], conf => "CrmApiDatabaseTimeout 3s\n");
 # What mod_dbd, the module and libpq say when there is no database, and httpd
 # of so many clients.
 $httpd->may_log(qr/CRM(?:130[345]|200[14567]): /,

@@ -14,12 +14,7 @@ use JSON::PP ();
 
 my $contrib = "$CrmTest::TOP/contrib";
 my $docs = read_file("$CrmTest::TOP/docs/operations.md");
-my $httpd = httpd(database => database(), conf => <<'END');
-<Location "/metrics">
-    SetHandler crmapi-metrics
-    Require local
-</Location>
-END
+my $httpd = httpd(database => database(), shows => ["metrics"]);
 my $w = workspace($httpd, twin => 0);
 status_is($w->client->post("/api/v1/contacts", { bot_id => $w->agent }), 201,
     "a request that uses everything");

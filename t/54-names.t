@@ -49,7 +49,7 @@ subtest "a database whose name leads to an address that is silent first" => sub 
         conninfo => "host=db.test port=$port dbname=$database"
             . " user=$CrmTest::Postgres::API connect_timeout=2 sslmode=disable"
             . " gssencmode=disable",
-        conf => "<Location /health>\nSetHandler crmapi-health\n</Location>\n");
+        shows => ["health"]);
     my $ctl = sub { crmapictl_ok(undef, { env => { CRMAPI_DATABASE =>
         $server->conninfo($database) } }, @_) };
     my ($w) = $ctl->("workspace", "create", "--name", "W");

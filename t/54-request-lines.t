@@ -9,7 +9,7 @@ use CrmTest;
 use CrmTest::Process qw(read_file wait_for);
 
 # A site logs the line, the path and the query.
-my $httpd = httpd(database => database(), modules => ["status"],
+my $httpd = httpd(database => database(), shows => ["server-status"],
     conf => <<'END');
 CrmApiReview On
 CrmApiUnsubscribe On
@@ -18,9 +18,6 @@ CrmApiMcp On
 ExtendedStatus On
 LogFormat "%{X-Request}i|%r|%U|%q|%>s" lines
 CustomLog @DIR@/lines_log lines
-<Location /server-status>
-    SetHandler server-status
-</Location>
 END
 my $w = workspace($httpd);
 my $number = 0;

@@ -23,14 +23,12 @@ for my $sid ($OWN, $GUEST) {
 }
 my $database = database();
 my $conf = <<"END";
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
 CrmApiIntake On
 CrmApiMaxBody 1048576
 CrmApiTwilio $OWN $folder/$OWN
 CrmApiTwilio $GUEST $folder/$GUEST guest
 END
-my $httpd = httpd(database => $database, children => 2,
+my $httpd = httpd(database => $database, unlimited => 1,
     conf => $conf . "CrmApiIntakeUrl $SITE\n");
 
 # ---- webhooks ----------------------------------------------------------------
@@ -316,7 +314,7 @@ subtest "what is not signed" => sub {
 subtest "other spellings of the address" => sub {
     twiml_is(sms($w, "+491741", "x", { url => "$SITE:443$BASE/sms" }),
         $GREETED, "signed with the port");
-    my $plain = httpd(database => $database, conf => $conf);
+    my $plain = httpd(database => $database, unlimited => 1, conf => $conf);
     twiml_is(sms($w, "+491742", "x", { server => $plain,
         url => "http://127.0.0.1$BASE/sms" }), $GREETED,
         "without CrmApiIntakeUrl: scheme and Host of the request");

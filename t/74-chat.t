@@ -14,8 +14,6 @@ use CrmTest::Data;
 my $CHAT = "/crmapi/intake/v1/chat";
 my $SITE = "https://www.example.com";
 my $CONF = <<"END";
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
 CrmApiIntake On
 CrmApiIntakeLimit 0
 CrmApiAddressLimit 0
@@ -24,8 +22,8 @@ CrmApiMaxBody 1048576
 END
 my $database = database();
 # One connection, so that whoever kept it while waiting would be noticed.
-my $httpd = httpd(database => $database, children => 1, conf => $CONF,
-    dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n");
+my $httpd = httpd(database => $database, children => 1, unlimited => 1,
+    conf => $CONF, dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n");
 my $mpm = $ENV{CRM_MPM} || "event";
 my $w = workspace($httpd);
 my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
@@ -562,7 +560,7 @@ subtest "many wait, and hold no connection" => sub {
 subtest "many more wait than there are threads" => sub {
     plan(skip_all => "MPM $mpm: a thread waits") if $mpm ne "event";
     my $many = $ENV{CRM_VALGRIND} ? 20 : 100;
-    my $host = httpd(database => $database, children => 1,
+    my $host = httpd(database => $database, children => 1, unlimited => 1,
         conf => $CONF =~ s/ChatPolls 4/ChatPolls 1000/r
             . "AsyncRequestWorkerFactor 100\n");
     local $c->{port} = $host->port;
@@ -615,7 +613,7 @@ subtest "a graceful restart waits for nobody" => sub {
 };
 
 subtest "a budget for each address" => sub {
-    my $strict = httpd(database => $database, children => 1,
+    my $strict = httpd(database => $database, children => 1, unlimited => 1,
         conf => $CONF =~ s/AddressLimit 0/AddressLimit 6/r);
     local $c->{port} = $strict->port;
     $c->close;

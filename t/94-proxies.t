@@ -28,14 +28,9 @@ my $root = "$scratch/root";
 my $database = database();
 my $lines = block("apache") =~ s/192\.0\.2\.10/127.0.0.1/r;
 my ($one, $two) = map { httpd(database => $database, modules => ["remoteip"],
-    conf => $lines . <<'END') } 1 .. 2;
-CrmApiReadLimit 0
-CrmApiWriteLimit 0
+    unlimited => 1, shows => ["health"], conf => $lines . <<'END') } 1 .. 2;
 LogFormat "%a %>s" who
 CustomLog @DIR@/who who
-<Location "/health">
-    SetHandler crmapi-health
-</Location>
 END
 my $w = workspace($one);
 $w->ctl("workspace", "set", $w->id, "--events", "on");

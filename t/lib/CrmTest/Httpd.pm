@@ -40,6 +40,8 @@ sub free_port {
 #   conninfo  => instead of the database's own, e.g. over TCP
 #   unlimited => 1: a key may send any number of requests
 #   intake    => 1: "CrmApiIntake On", for any number of requests
+#   shows     => those of "health", "metrics", "server-status" that it has, at their
+#                paths
 #   dbd       => more mod_dbd lines (default: DBDMin 1, DBDKeep 4, DBDMax 10)
 #   mpm       => event, worker, prefork (default $CRM_MPM or event)
 #   modules   => module names added to the usual ones; "-name" takes one away
@@ -47,6 +49,7 @@ sub free_port {
 #   on        => 0: no "CrmApi On"
 #   level     => LogLevel (default "info")
 #   children  => processes (default 2; 1 under valgrind)
+#   threads   => of each (default 10)
 #   expect_log, may_log => what it logs as it starts, too: see CrmTest::Log
 #   env       => { name => value } of its environment
 #   no_start  => 1: only make the folder and the configuration
@@ -104,7 +107,7 @@ sub write_conf {
     }
     $text .= "LoadModule crmapi_module $CrmTest::BUILD{MODULE}\n"
         if $self->{crmapi} // 1;
-    my ($children, $threads) = ($self->{children} || 2, 10);
+    my ($children, $threads) = ($self->{children} || 2, $self->{threads} || 10);
     # valgrind runs one thread at a time, so use one process
     ($children, $threads) = (1, $threads * $children) if $ENV{CRM_VALGRIND};
     $threads = 0 if $self->{mpm} eq "prefork";
@@ -153,6 +156,8 @@ END
     $text .= "CrmApiReadLimit 0\nCrmApiWriteLimit 0\n" if $self->{unlimited};
     $text .= "CrmApiIntake On\nCrmApiIntakeLimit 0\nCrmApiAddressLimit 0\n"
         if $self->{intake};
+    $text .= "<Location /$_>\n    SetHandler " . ($_ eq "server-status" ? $_
+        : "crmapi-$_") . "\n</Location>\n" for @{$self->{shows} || []};
     $text .= $self->{conf} // "";
     my %value = (PORT => $self->{port}, DIR => $dir, MODULEDIR => $modules,
         CONNINFO => defined $self->{database} ? $self->conninfo : "");
