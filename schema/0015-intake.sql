@@ -637,9 +637,10 @@ CREATE FUNCTION crmapi.status_follows(earlier text, later text)
 
 -- Set the status of the message that ITEM names, unless a later one is known. Of a
 -- message that crmapid sends the status is "queued" until it was handed over, and
--- what was not delivered has failed.
+-- what was not delivered has failed, and for the REASON of ITEM (null: none) its
+-- address is suppressed, as if the relay had refused it at once (contract 17.5).
 -- RESULT is the result of the event; if there is no such message, REFUSAL is
--- the field and the rule. Locks: message. Internal.
+-- the field and the rule. Locks: enrollment, step, job, message. Internal.
 CREATE FUNCTION crmapi.intake_status(workspace uuid, item crmapi.intake_item,
                                      OUT result jsonb, OUT refusal text[])
     LANGUAGE plpgsql AS $$
@@ -660,6 +661,11 @@ BEGIN
     IF said IS NULL THEN
         refusal := '{message.external_id,must be that of a message}';
         RETURN;
+    END IF;
+    IF item.reason IS NOT NULL THEN
+        PERFORM crmapi.suppress_refused(workspace, m.to_identifier, item.reason)
+        FROM crmapi.message m
+        WHERE m.workspace_id = workspace AND m.id = said AND m.handed_over;
     END IF;
     UPDATE crmapi.message m SET status = CASE WHEN m.handed_over
             AND item.status = 'undelivered' THEN 'failed' ELSE item.status END,

@@ -313,6 +313,38 @@ subtest "6.2 unknown fields are a 422 that names them" => sub {
         contact => { emails => ["a\@example.com"], foo => 1 }, bar => 2 }),
         422, "validation_error", "6.2 of a start and its contact",
         ["bar", "contact.foo"]);
+    my ($batch, $talk) = ("/contacts/upsert",
+        $w->import_objects([{ object => "conversation", bot_id => $agent,
+        type => 1 }]));
+    for my $case (["/contacts", "firstName", "first_name"],
+            ["/contacts", "frist_name", "first_name"],
+            ["/contacts", "e-mails", "emails"], ["/contacts", "nmae", undef],
+            ["/contacts", "first_name_of_the_person_who_calls_us", undef],
+            ["/contacts", "emails.emial", "email"],
+            ["/companies", "industri", "industry"],
+            [$batch, "contact", "contacts"], [$batch, "on-match", "on_match"],
+            [$batch, "on_match.tag", "tags"], ["/contacts/$id/merge", "form", "from"],
+            ["/conversations/$talk/messages", "attachment", "attachments"],
+            ["/conversations/$talk/messages", "attachments.name", undef],
+            ["/conversations/$talk/messages", "attachments.file_name", "filename"],
+            ["/conversations/$talk/messages", "tread", undef],
+            ["/sequences/start", "contact_ids", "contact_id"],
+            ["/sequences/start", "contact.tag", "tags"],
+            ["/sequences/enrollments/" . uuid() . "/stop", "x", undef]) {
+        my ($path, $name, $near) = @$case;
+        my ($object, $member) = split /\./, $name;
+        my $r = $c->post("/api/v1$path", { $object => !defined $member ? 1
+            : $object =~ /s\z/ ? [{ $member => 1 }] : { $member => 1 } });
+        my ($said) = map { $_->{message} } grep { $_->{message} =~ /known field/
+            && $_->{field} =~ /\Q${\($member \/\/ $object)}\E\z/ }
+            @{$r->json->{error}{details} || []};
+        is($said, defined $near ? "is not a known field; did you mean $near?"
+            : $path =~ /stop/ ? undef : "is not a known field",
+            "$path: $name") or diag($r->text);
+    }
+    $r = $c->post("/api/v1/contacts", { bot_id => $agent,
+        map { ("frist_name" . "x" x $_ => 1) } 0 .. 99 });
+    is(scalar @{$r->fields}, 100, "many: all are named");
     for my $path ("/companies", "/pipeline-cards", "/activities") {
         my $r = $c->post("/api/v1$path", { foo => 1 });
         error_is($r, 422, "validation_error", "6.2 $path");

@@ -128,6 +128,8 @@ my %STATE = (
         . " WHERE workspace_id = 'W';",
     handed => "$approved UPDATE crmapi.message SET status = 'sent', handed_over ="
         . " true, role = 'human' WHERE workspace_id = 'W';",
+    refused => "$approved UPDATE crmapi.message SET status = 'sent', handed_over ="
+        . " true, to_identifier = 'a\@x.example' WHERE workspace_id = 'W';",
     chatting => "$approved UPDATE crmapi.agent SET chat_mail_fallback = 5 WHERE"
         . " workspace_id = 'W'; UPDATE crmapi.conversation SET visitor_id = 'v',"
         . " email = 'a\@x.example' WHERE workspace_id = 'W'; UPDATE crmapi.message"
@@ -523,8 +525,9 @@ my %CALL = (
         . " crmapi.intake_update_conversation('W', '$ID', '$ID', "
         . $ITEM->('{"content": "c", "role": "human"}')
         . ", true, crmapi.now_ms())"],
-    intake_status => ["generating", "SELECT crmapi.intake_status('W', "
-        . $ITEM->('{"status": "delivered", "external_id": "m"}') . ")"],
+    intake_status => ["refused", "SELECT crmapi.intake_status('W', "
+        . $ITEM->('{"status": "failed", "external_id": "m", "reason": "bounced"}')
+        . ")", { job => "ready job" }],
     intake_replied => ["approved", "SELECT crmapi.intake_replied('W', '$ID',"
         . " false, " . $ITEM->('{}') . ")", { job => "ready job" }],
     intake_effects => ["approved", "SELECT crmapi.intake_effects('W', '$ID',"

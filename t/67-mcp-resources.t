@@ -176,6 +176,23 @@ subtest "21.4 resources" => sub {
             is($r->json->{error}{data}{uri}, $uri, "and says which");
         }
     }
+    my ($one, $other) = map { $c->post("/api/v1/contacts", { bot_id =>
+        $w->agent })->data->{id} } 1, 2;
+    status_is($c->post("/api/v1/contacts/$one/merge", { from => $other }), 200,
+        "20.5 a merge");
+    my $gone = $mcp->call("resources/read", { uri =>
+        "crmapi://contacts/$other/timeline" })->json->{error};
+    is($gone->{message}, "The contact was merged into $one",
+        "20.5 the timeline of the other says where it is");
+    like(refused($_->[0], $_->[1])->{message}, qr/merged into \Q$one\E/,
+        "$_->[0], too") for ["contacts_timeline", { id => $other }],
+        ["contacts_get", { id => $other }],
+        ["contacts_update", { id => $other, first_name => "x" }],
+        ["contacts_delete", { id => $other }],
+        ["contacts_conversations_list", { id => $other }],
+        ["contacts_activities_list", { id => $other }];
+    like(refused("contacts_timeline", { id => $one, row => 3 })->{details}[0]
+        {message}, qr/did you mean rows/, "an argument that nearly is one");
     for my $method ("resources/read", "prompts/get") {
         my $what = $method eq "prompts/get" ? "name" : "uri";
         for my $params ({}, { $what => 7 }) {

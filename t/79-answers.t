@@ -336,6 +336,22 @@ subtest "a text goes by the relay of SMS" => sub {
     is(fate($talk, $m), "sent", "sent");
 };
 
+subtest "19.1 a subject is of a mail only" => sub {
+    my %talk = (sms => talk("sms", from => { phone_number => "+4930123452" }),
+        chat => talk("chat", from => { visitor_id => "v-subject" }));
+    for my $channel (sort keys %talk) {
+        my $path = path($talk{$channel});
+        error_is($c->post($path, { content => "x", subject => "Lamps" }), 422,
+            "validation_error", "$channel: it is not lost", ["subject"]);
+        error_is($c->post($path, { content => "x", subject => "Lamps",
+            cc => ["a\@x.example"] }), 422, "validation_error",
+            "$channel: with copies", [qw(cc subject)]);
+        is(scalar @{$c->get($path)->data}, 1, "$channel: nothing was said");
+        status_is($c->post($path, { content => "x", subject => $_ }), 201,
+            "$channel: none") for undef, "";
+    }
+};
+
 subtest "what becomes of a text" => sub {
     for my $one (["sent", undef, "sent"], ["delivered", undef, "delivered"],
         ["sending", undef, "queued"], ["undelivered", "30005",
@@ -357,16 +373,21 @@ subtest "what becomes of a text" => sub {
                 . " reached"], ["30007", "the carrier filtered it"],
             ["30008", "the carrier did not say why"])) {
         my ($status, $code, $is) = @$one;
-        my $talk = talk("sms", from => { phone_number => "+493012346$count" });
+        my $number = "+493012346$count";
+        my $talk = talk("sms", from => { phone_number => $number });
         my $m = answer($talk, "x");
         # handed over, and Twilio reports before that is recorded
         sql($database, "UPDATE crmapi.message SET handed_over = true"
             . " WHERE id = '$m->{id}'");
         my $r = twilio_status("?message=$m->{id}", MessageSid => "SM$count",
-            MessageStatus => $status, From => $phone, To => "+493012346$count",
+            MessageStatus => $status, From => $phone, To => $number,
             defined $code ? (ErrorCode => $code) : ());
         status_is($r, 204, "a report: $status");
         is(fate($talk, $m), $is, "$status: $is");
+        my %reason = (21211 => "bounced", 21610 => "unsubscribed");
+        is(sql($database, "SELECT max(reason) FROM crmapi.suppression WHERE"
+            . " workspace_id = '" . $w->id . "' AND address = '$number'"),
+            $reason{$code // ""}, "17.5 suppressed or not");
     }
     sql($database, "UPDATE crmapi.job SET state = 'cancelled', finished_at ="
         . " now() WHERE state = 'ready' AND workspace_id = '" . $w->id . "'");

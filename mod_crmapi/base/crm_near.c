@@ -5,6 +5,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "apr_strings.h"
+
 #define LEN_MAX 32
 #define LONG_WORD 8
 
@@ -49,5 +51,21 @@ int crm_near(const char *word, const char *tried)
     int most = word_len >= LONG_WORD && tried_len >= LONG_WORD ? 2 : 1;
 
     return word_len <= LEN_MAX && tried_len <= LEN_MAX
+           && word_len <= tried_len + (size_t)most
+           && tried_len <= word_len + (size_t)most
            && distance(word, word_len, tried, tried_len) <= most;
+}
+
+const char *crm_near_of(const char *const *names, const char *tried)
+{
+    while (names && *names && !crm_near(*names, tried)) {
+        names++;
+    }
+    return names ? *names : NULL;
+}
+
+const char *crm_near_ask(const char *rule, const char *near, apr_pool_t *pool)
+{
+    return near ? apr_pstrcat(pool, rule, "; did you mean ", near, "?", NULL)
+           : rule;
 }

@@ -21,7 +21,8 @@ static const char *const content_types[] = {
 };
 static const char *const roles[] = {"human", "assistant", NULL};
 
-/* The body. Its other fields are those of a message that are read only. */
+/* The body. "attachments" is read by crm_answer_files(); the other fields are those
+ * of a message that are read only. */
 static const crm_field_t fields[] = {
     {.name = "content", .type = &crm_type_text, .max = 65536,
      .flags = CRM_F_REQUIRED | CRM_F_CREATE},
@@ -32,6 +33,7 @@ static const crm_field_t fields[] = {
     {.name = "subject", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_CREATE},
     {.name = "cc", .type = &crm_type_emails, .flags = CRM_F_CREATE},
+    {.name = "attachments", .type = &crm_type_array},
     {.name = "id", .type = &crm_type_uuid},
     {.name = "conversation_id", .type = &crm_type_uuid},
     {.name = "status", .type = &crm_type_text},
@@ -119,6 +121,13 @@ static void add_check(answer_t *answer, int page, const char *field,
     check->message = message;
 }
 
+static int has_subject(const answer_t *answer)
+{
+    const char *subject = answer->values.binds[SUBJECT];
+
+    return subject && *subject;
+}
+
 /* Add an error to INPUT if STATUS, which is ignored like all fields that are read only
  * (contract 6.2), says that the answer is not to be sent. */
 static void refuse_draft(crm_input_t *input, json_object *status)
@@ -152,6 +161,9 @@ static crm_error_t *read_answer(answer_t *answer)
     set_more(answer);
     if (answer->copies) {
         add_check(answer, 0, "cc", "is for mail only");
+    }
+    if (has_subject(answer)) {
+        add_check(answer, 0, "subject", "is for mail only");
     }
     if (answer->files) {
         add_check(answer, 1, "attachments", "is for mail and chat only");

@@ -18,9 +18,8 @@
 #define NAME_CHARACTERS 255
 #define TYPE_DEFAULT "application/octet-stream"
 
-static const char *const members[] = {"filename", "content_type", "data"};
-#define MEMBERS ((int)CRM_NELTS(members))
-enum { NAME, TYPE, DATA };
+static const char *const members[] = {"filename", "content_type", "data", NULL};
+enum { NAME, TYPE, DATA, MEMBERS };
 
 /* One entry of the list. */
 typedef struct file_t {
@@ -29,13 +28,18 @@ typedef struct file_t {
     apr_int64_t size;           /* of the decoded data */
 } file_t;
 
+/* Return the path of MEMBER ("": none) of entry INDEX, in INPUT's pool. */
+static const char *path_of(crm_input_t *input, int index, const char *member)
+{
+    return apr_psprintf(input->pool, "attachments[%d]%s%s", index,
+                        *member ? "." : "", member);
+}
+
 /* Add an error about MEMBER of entry INDEX to INPUT. */
 static void refuse(crm_input_t *input, int index, const char *member,
                    const char *rule)
 {
-    crm_input_error(input, apr_psprintf(input->pool, "attachments[%d]%s%s",
-                                        index, *member ? "." : "", member),
-                    rule);
+    crm_input_error(input, path_of(input, index, member), rule);
 }
 
 /* Return the number of bytes that the LEN characters at TEXT encode in base64
@@ -94,9 +98,9 @@ static void find_values(file_t *file, crm_input_t *input, json_object *entry,
         if (i < MEMBERS) {
             file->values[i] = value;
         }
-        else if (!input->lenient) {
-            refuse(input, index, apr_pstrdup(input->pool, name),
-                   "is not a known field");
+        else {
+            crm_input_unknown(input, path_of(input, index, name), name, NULL,
+                              members);
         }
     }
     for (int i = 0; i < MEMBERS; i++) {

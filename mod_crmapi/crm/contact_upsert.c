@@ -56,6 +56,7 @@ static const char *const fields_modes[] = {"replace", "merge", NULL};
 static const crm_field_t modes[] = {
     {.name = "tags", .type = &crm_type_enum, .values = tags_modes},
     {.name = "custom_fields", .type = &crm_type_enum, .values = fields_modes},
+    {.name = NULL}
 };
 
 /* Read VALUE, the member "on_match", into UPSERT. */
@@ -78,8 +79,8 @@ static void read_modes(upsert_t *upsert, crm_input_t *input,
         else if (!strcmp(name, modes[1].name)) {
             crm_type_parse(&upsert->on_fields, input, &modes[1], path, mode);
         }
-        else if (!input->lenient) {
-            crm_input_error(input, path, "is not a known field");
+        else {
+            crm_input_unknown(input, path, name, modes, NULL);
         }
     }
 }
@@ -103,6 +104,9 @@ static void check_items(crm_input_t *input, const char *name,
  * items. */
 static crm_error_t *read_request(upsert_t *upsert, json_object **items_p)
 {
+    const char *const names[] = {
+        "bot_id", "on_match", upsert->kind->list, NULL
+    };
     crm_input_t input;
     json_object *body;
     int has_bot = 0;
@@ -119,8 +123,8 @@ static crm_error_t *read_request(upsert_t *upsert, json_object **items_p)
         else if (!strcmp(name, upsert->kind->list)) {
             *items_p = value;
         }
-        else if (!input.lenient) {
-            crm_input_error(&input, name, "is not a known field");
+        else {
+            crm_input_unknown(&input, name, name, NULL, names);
         }
     }
     if (!has_bot) {

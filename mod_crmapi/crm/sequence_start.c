@@ -153,10 +153,10 @@ static json_object *take_members(start_t *start, json_object *contact)
                 json_object_object_add(taken, name, json_object_get(value));
             }
         }
-        else if (!start->input.lenient) {
-            crm_input_error(&start->input,
-                            apr_pstrcat(start->pool, "contact.", name, NULL),
-                            "is not a known field");
+        else {
+            crm_input_unknown(&start->input,
+                              apr_pstrcat(start->pool, "contact.", name, NULL),
+                              name, NULL, contact_members);
         }
     }
     return taken;
@@ -216,7 +216,8 @@ static int member_index(const char *name)
 /* Read BODY. Return a 400 or 422 (contract 8.2), or NULL. */
 static crm_error_t *read_start(start_t *start, json_object *body)
 {
-    json_object *contact = json_object_object_get(body, "contact");
+    static const char *const contact_name[] = {"contact", NULL};
+    json_object *contact = json_object_object_get(body, contact_name[0]);
 
     json_object_object_foreach(body, name, value) {
         int i = member_index(name);
@@ -228,8 +229,8 @@ static crm_error_t *read_start(start_t *start, json_object *body)
                                name, value);
             }
         }
-        else if (strcmp(name, "contact") && !start->input.lenient) {
-            crm_input_error(&start->input, name, "is not a known field");
+        else if (strcmp(name, contact_name[0]) != 0) {
+            crm_input_unknown(&start->input, name, name, fields, contact_name);
         }
     }
     if (start->binds[IDEMPOTENCY_KEY] && !*start->binds[IDEMPOTENCY_KEY]) {

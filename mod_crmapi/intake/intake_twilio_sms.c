@@ -9,6 +9,7 @@
 #include "crm_array.h"
 #include "crm_channel.h"
 #include "crm_json.h"
+#include "crm_twilio_error.h"
 #include "crm_uuid.h"
 #include "intake_keyword.h"
 
@@ -281,6 +282,9 @@ crm_error_t *crm_twilio_status(const crm_twilio_hook_t *hook)
         event.binds[CRM_INTAKE_STATUS] = status;
         event.binds[CRM_INTAKE_ANSWER_ID] = id_of(hook, "message=");
         event.binds[CRM_INTAKE_FAILED] = failure_of(hook, status);
+        event.binds[CRM_INTAKE_REASON] = event.binds[CRM_INTAKE_FAILED]
+            ? crm_twilio_error_suppresses(crm_twilio_get(hook, "ErrorCode"))
+            : NULL;
         CRM_ERR(crm_twilio_update(hook, workspace_id, &event));
     }
     /* A message that is not known is not an error. */

@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_near.h"
 #include "crm_number.h"
 
 #include "mcp_arguments.h"
@@ -223,9 +224,12 @@ static void check_names(crm_error_t **error_p, crm_slice_t arguments,
             one++;
         }
         if (!*one) {
-            crm_error_detail(error_p, name.len > 258 ? "?"
-                             : crm_slice_text(name, NULL, pool),
-                             "unknown argument", pool);
+            const char *text = name.len > 258 ? "?"
+                               : crm_slice_text(name, NULL, pool);
+
+            crm_error_detail(error_p, text, crm_near_ask(
+                                 "unknown argument", crm_near_of(names, text),
+                                 pool), pool);
             return;
         }
     }

@@ -18,6 +18,7 @@
 
 /* The code of a resource that is not there, before revision 2026-07-28. */
 #define EARLIER_NOT_FOUND (-32002)
+#define NOT_FOUND "Resource not found"
 
 #define TIMELINE_BEGIN "crmapi://contacts/"
 #define TIMELINE_END "/timeline"
@@ -84,8 +85,9 @@ static void answer_text(crm_call_t *call, const char *uri, const char *text,
     call->response->status = 200;
 }
 
-/* Respond to CALL that there is no resource URI. */
-static crm_error_t *answer_missing(crm_call_t *call, const char *uri)
+/* Respond to CALL that there is no resource URI: MESSAGE. */
+static crm_error_t *answer_missing(crm_call_t *call, const char *uri,
+                                   const char *message)
 {
     crm_buf_t data;
 
@@ -95,7 +97,7 @@ static crm_error_t *answer_missing(crm_call_t *call, const char *uri)
     crm_buf_puts(&data, "}");
     crm_buf_putc(&data, '\0');
     mcp_answer_error(call, 200, mcp_of(call)->modern ? MCP_INVALID_PARAMS
-                     : EARLIER_NOT_FOUND, "Resource not found", data.data);
+                     : EARLIER_NOT_FOUND, message, data.data);
     return NULL;
 }
 
@@ -152,9 +154,11 @@ static crm_error_t *read_timeline(crm_call_t *call, const char *uri,
 
     crm_buf_init(&out, 16384, call->pool);
     error = mcp_combined_write(&out, call, tool, id, MCP_ROWS);
-    if (error && (error->code == CRM_E_NOT_FOUND
-                  || error->code == CRM_E_GONE)) {
-        return answer_missing(call, uri);
+    if (error && error->code == CRM_E_NOT_FOUND) {
+        return answer_missing(call, uri, NOT_FOUND);
+    }
+    if (error && error->code == CRM_E_GONE) {   /* it says where the contact is */
+        return answer_missing(call, uri, error->message);
     }
     CRM_ERR(error);
     answer_text(call, uri, out.data, out.len, 0);
@@ -183,5 +187,5 @@ crm_error_t *mcp_resources_read(crm_call_t *call)
                          " must be a string", NULL);
         return NULL;
     }
-    return answer_missing(call, uri);
+    return answer_missing(call, uri, NOT_FOUND);
 }

@@ -9,17 +9,39 @@
 
 #include "crm_email.h"
 #include "crm_json_equal.h"
+#include "crm_near.h"
 #include "crm_number.h"
 #include "crm_text.h"
 #include "crm_time.h"
 #include "crm_uuid.h"
 
 #define TEXT_MAX 1000           /* contract 6.3: names and one-line text */
+#define GUESSES 10              /* errors up to which a near name is looked for */
 
 void crm_input_error(crm_input_t *input, const char *path,
                      const char *message)
 {
     crm_error_detail(&input->error, path, message, input->pool);
+}
+
+void crm_input_unknown(crm_input_t *input, const char *path, const char *name,
+                       const crm_field_t *fields, const char *const *names)
+{
+    const char *near = NULL;
+
+    if (input->lenient) {
+        return;
+    }
+    if (crm_input_errors(input) < GUESSES) {
+        near = crm_near_of(names, name);
+        while (!near && fields && fields->name) {
+            near = !(fields->flags & CRM_F_HIDDEN)
+                   && crm_near(fields->name, name) ? fields->name : NULL;
+            fields++;
+        }
+    }
+    crm_input_error(input, path, crm_near_ask("is not a known field", near,
+                                              input->pool));
 }
 
 int crm_input_errors(const crm_input_t *input)

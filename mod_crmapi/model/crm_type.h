@@ -118,6 +118,13 @@ extern const crm_type_t crm_type_enum;      /* one of FIELD->values */
 void crm_input_error(crm_input_t *input, const char *path,
                      const char *message);
 
+/* Add to INPUT, unless it is lenient, that the field PATH is not known. NAME, the
+ * last part of PATH, is none of FIELDS (ended by one without a name) and of NAMES
+ * (ended by NULL), each of which may be NULL; the error asks whether the first of
+ * these that NAME nearly is was meant. PATH is not copied. */
+void crm_input_unknown(crm_input_t *input, const char *path, const char *name,
+                       const crm_field_t *fields, const char *const *names);
+
 /* Return the number of errors in INPUT. */
 int crm_input_errors(const crm_input_t *input);
 

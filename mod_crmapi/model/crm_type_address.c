@@ -103,6 +103,8 @@ static void read_object(json_object **address_p, int *primary_p,
                         crm_input_t *input, const kind_t *kind,
                         const char *path, json_object *entry)
 {
+    const char *const names[] = {kind->member, "is_primary", NULL};
+
     json_object_object_foreach(entry, name, value) {
         if (!strcmp(name, kind->member)) {
             *address_p = value;
@@ -110,9 +112,9 @@ static void read_object(json_object **address_p, int *primary_p,
         else if (!strcmp(name, "is_primary")) {
             read_primary(primary_p, input, path, value);
         }
-        else if (!input->lenient) {
-            crm_input_error(input, apr_pstrcat(input->pool, path, ".", name,
-                                               NULL), "is not a known field");
+        else {
+            crm_input_unknown(input, apr_pstrcat(input->pool, path, ".", name,
+                                                 NULL), name, NULL, names);
         }
     }
 }

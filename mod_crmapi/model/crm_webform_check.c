@@ -215,9 +215,7 @@ static const char *check_members(checker_t *checker, const char *place,
             rule = value ? member->check(checker, value) : NULL;
         }
         else if (near || strict) {
-            rule = !near ? "is not a known member"
-                   : apr_pstrcat(checker->pool, "is not a known member; did you"
-                                 " mean ", near, "?", NULL);
+            rule = crm_near_ask("is not a known member", near, checker->pool);
         }
         if (rule) {
             return rule;

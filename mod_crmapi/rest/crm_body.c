@@ -91,8 +91,8 @@ void crm_body_read(crm_values_t *values, crm_input_t *input,
             read_field(values, input, &resource->fields[index], index, mode,
                        path, value);
         }
-        else if (!input->lenient) {
-            crm_input_error(input, path, "is not a known field");
+        else {
+            crm_input_unknown(input, path, name, resource->fields, NULL);
         }
     }
     if (mode == CRM_BODY_CREATE) {

@@ -11,6 +11,7 @@
 #include "crm_filter.h"
 #include "crm_hash.h"
 #include "crm_idempotency.h"
+#include "crm_near.h"
 #include "crm_op_log.h"
 #include "crm_query.h"
 #include "crm_rest.h"
@@ -350,6 +351,26 @@ static int is_known(const crm_operation_t *operation, const char *name,
     return 0;
 }
 
+/* Return the parameter of OPERATION that NAME nearly is, or NULL. */
+static const char *near_param(const crm_operation_t *operation,
+                              const char *name)
+{
+    const crm_filter_t *filter = operation->filters;
+
+    for (; filter && filter->field.name; filter++) {
+        if (!filter->members && crm_near(filter->field.name, name)) {
+            return filter->field.name;
+        }
+    }
+    for (int i = 0; i < LIST_PARAMS; i++) {
+        if (list_params[i].takes(operation)
+            && crm_near(list_params[i].name, name)) {
+            return list_params[i].name;
+        }
+    }
+    return NULL;
+}
+
 /* Return the rule that the unknown parameter NAME breaks, NULL if it is
  * ignored. */
 static const char *unknown_check(const crm_call_t *call, const char *name)
@@ -363,7 +384,9 @@ static const char *unknown_check(const crm_call_t *call, const char *name)
     if (name[len] && is_known(operation, name, len)) {
         return "must be written without brackets";
     }
-    return crm_rest(call)->strict ? "is not a known parameter" : NULL;
+    return crm_rest(call)->strict
+           ? crm_near_ask("is not a known parameter",
+                          near_param(operation, name), call->pool) : NULL;
 }
 
 /* Return NAME, of any characters, as it can be in a header, in POOL. */

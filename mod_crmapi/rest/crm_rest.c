@@ -350,10 +350,12 @@ static void begin_input(crm_input_t *input, crm_call_t *call)
 
 void crm_rest_unknown(crm_input_t *input, json_object *body, const char *known)
 {
+    const char *const names[] = {known, NULL};
+
     json_object_object_foreach(body, name, value) {
         (void)value;
-        if ((!known || strcmp(name, known) != 0) && !input->lenient) {
-            crm_input_error(input, name, "is not a known field");
+        if (!known || strcmp(name, known) != 0) {
+            crm_input_unknown(input, name, name, NULL, names);
         }
     }
 }

@@ -1741,9 +1741,9 @@ export interface components {
              * @enum {string|null}
              */
             role?: "human" | "assistant" | null;
-            /** @description of a mail; by default Re: and the conversation's */
+            /** @description of a mail only; by default Re: and the conversation's */
             subject?: string | null;
-            /** @description further recipients of a mail */
+            /** @description of a mail only: further recipients */
             cc?: (components["schemas"]["EmailAddress"] | components["schemas"]["EmailInput"])[] | null;
             /** @description files of a mail or chat, at most 10 MiB together */
             attachments?: {

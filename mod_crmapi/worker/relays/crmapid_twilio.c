@@ -9,20 +9,11 @@
 #include "crm_array.h"
 #include "crm_buf.h"
 #include "crm_html.h"
+#include "crm_twilio_error.h"
 
 #include "crmapid_relay.h"
 
 #define ANSWER_MAX 65536
-
-/* Twilio's errors that speak of the number, and what it is suppressed for. Others,
- * as 21614, "not a mobile number", speak of one channel. */
-static const struct {
-    const char *code;
-    const char *suppress;
-} number_errors[] = {
-    {"21211", "bounced"},       /* no valid number */
-    {"21610", "unsubscribed"},  /* it has sent STOP to Twilio */
-};
 
 /* Twilio's errors that speak of the account or the sender's queue, with whatever
  * status: each message gets them, until somebody has changed something. */
@@ -127,18 +118,6 @@ static crmd_verdict_t verdict_of(int status, const char *code)
     return status < 500 ? CRMD_REFUSED : CRMD_UNKNOWN;
 }
 
-/* Return the reason for which the number is suppressed that a refusal with the error
- * CODE (NULL: none) speaks of, or NULL. */
-static const char *suppress_for(const char *code)
-{
-    for (size_t i = 0; code && i < CRM_NELTS(number_errors); i++) {
-        if (!strcmp(code, number_errors[i].code)) {
-            return number_errors[i].suppress;
-        }
-    }
-    return NULL;
-}
-
 /* Fill RECEIPT from ANSWER. */
 static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
                   apr_pool_t *pool)
@@ -160,7 +139,7 @@ static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
     crmd_receipt_fill(receipt, verdict_of(answer->status, code),
                       crmd_answer_reason("Twilio", answer, pool));
     if (receipt->verdict == CRMD_REFUSED) {
-        receipt->suppress = suppress_for(code);
+        receipt->suppress = crm_twilio_error_suppresses(code);
     }
 }
 
