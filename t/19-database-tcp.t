@@ -126,6 +126,19 @@ for my $case (@WRONG) {
     };
 }
 
+subtest "docs/operations.md: openssl says why a certificate was refused" => sub {
+    my ($command) = read_file("$CrmTest::TOP/docs/operations.md")
+        =~ /^    (openssl s_client .*)$/m or die "no command\n";
+    for my $case (["ours", qr/^Verification: OK$/m],
+            ["theirs", qr/^verify error:\S* ?unable to get local issuer/m]) {
+        my ($authority, $line) = @$case;
+        my $run = $command =~ s/FILE/$dir\/$authority.crt/r
+            =~ s/db\.example\.com:5432/127.0.0.1:$port/r;
+        my (undef, $out, $err) = run_program(command => ["sh", "-c", $run]);
+        like("$out$err", $line, "with the authority $authority");
+    }
+};
+
 subtest "the worker" => sub {
     my $worker = worker(no_start => 1, conninfo =>
         over_tcp($CrmTest::Postgres::WORKER));

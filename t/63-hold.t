@@ -527,7 +527,7 @@ subtest "what is not right is refused" => sub {
     for my $reason ("", "x" x 1001) {
         ($code, $out, $err) = crmapictl($database, "workspace", "hold", $w->id,
             "--reason=$reason");
-        is($code, 1, "a bad reason");
+        is($code, 2, "a bad reason");
         like($err, qr/^crmapictl: --reason must have/, "is named");
     }
     is(shown($w)->{held_at}, undef, "nothing is held");

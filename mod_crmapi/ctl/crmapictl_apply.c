@@ -165,7 +165,7 @@ static crm_error_t *make_workspace(ctl_apply_t *apply,
     }
     rule = given && !by_id ? ctl_slug_rule(given) : NULL;
     if (rule) {
-        return ctl_fault(ctl, "--workspace %s", rule);
+        return ctl_misuse(ctl, "--workspace %s", rule);
     }
     ctl->options[CTL_NAME] = name ? name : given ? given : slug;
     ctl->options[CTL_SLUG] = given ? by_id ? NULL : given : slug;

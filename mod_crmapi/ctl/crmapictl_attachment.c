@@ -85,9 +85,9 @@ crm_error_t *ctl_attachment_get(ctl_t *ctl)
     if (!slash || !crm_uuid_parse(id, given, (apr_size_t)(slash - given))
         || !*number || strlen(number) > 9
         || number[strspn(number, "0123456789")]) {
-        return ctl_fault(ctl, "MESSAGE_ID/NUMBER must be a message's id and, "
-                         "behind a slash, a number, as attachment list shows "
-                         "it");
+        return ctl_misuse(ctl, "MESSAGE_ID/NUMBER must be a message's id and, "
+                          "behind a slash, a number, as attachment list shows "
+                          "it");
     }
     CRM_ERR(ctl_owner(&values[0], ctl, owners, id));
     CRM_ERR(ctl_query(&result, ctl, "SELECT stored, id"

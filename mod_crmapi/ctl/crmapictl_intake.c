@@ -85,8 +85,8 @@ crm_error_t *ctl_intake_revoke(ctl_t *ctl)
 
     if (!crm_uuid_parse(id, given, strlen(given))) {
         /* Do not quote it: it may be the token, given by mistake. */
-        return ctl_fault(ctl, "TOKEN_ID must be an id, as intake list shows "
-                         "it");
+        return ctl_misuse(ctl, "TOKEN_ID must be an id, as intake list shows "
+                          "it");
     }
     CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("intake_key"), id));
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.intake_key SET revoked_at ="
@@ -118,7 +118,7 @@ static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
         const char *rule = strcmp(one, "*") ? crm_origin_rule(one) : NULL;
 
         if (rule) {
-            return ctl_fault(ctl, "--origins: \"%s\" %s (or be *)", one, rule);
+            return ctl_misuse(ctl, "--origins: \"%s\" %s (or be *)", one, rule);
         }
         APR_ARRAY_PUSH(origins, const char *) = one;
     }

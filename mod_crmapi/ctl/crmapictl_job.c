@@ -48,7 +48,7 @@ crm_error_t *ctl_job_retry(ctl_t *ctl)
     PGresult *result;
 
     if (!*id || strlen(id) > 18 || strspn(id, "0123456789") != strlen(id)) {
-        return ctl_fault(ctl, "ID must be a number, as job list shows it");
+        return ctl_misuse(ctl, "ID must be a number, as job list shows it");
     }
     CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("job"), id));
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.job SET state = 'ready',"

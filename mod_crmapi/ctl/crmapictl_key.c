@@ -46,8 +46,8 @@ static crm_error_t *get_prefix(const char **prefix_p, ctl_t *ctl)
     if (!**prefix_p || strlen(*prefix_p) > CRM_KEY_PREFIX_MAX
         || (*prefix_p)[strspn(*prefix_p, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                               "abcdefghijklmnopqrstuvwxyz0123456789_")]) {
-        return ctl_fault(ctl, "--key-prefix must have 1 to %d of A-Z, a-z,"
-                         " 0-9 and _", CRM_KEY_PREFIX_MAX);
+        return ctl_misuse(ctl, "--key-prefix must have 1 to %d of A-Z, a-z,"
+                          " 0-9 and _", CRM_KEY_PREFIX_MAX);
     }
     return NULL;
 }
@@ -68,7 +68,7 @@ static crm_error_t *get_scopes(int *write_p, ctl_t *ctl)
             return NULL;
         }
     }
-    return ctl_fault(ctl, "--scopes must be read, or read,write");
+    return ctl_misuse(ctl, "--scopes must be read, or read,write");
 }
 
 /* The terms of a key: its limits, expiry and networks, from the options, as
@@ -289,7 +289,7 @@ static crm_error_t *get_key(const char *values[2], ctl_t *ctl)
 
     if (!crm_uuid_parse(id, given, strlen(given))) {
         /* Do not quote it: it may be the key, given by mistake. */
-        return ctl_fault(ctl, "KEY_ID must be an id, as key list shows it");
+        return ctl_misuse(ctl, "KEY_ID must be an id, as key list shows it");
     }
     values[1] = id;
     return ctl_owner(&values[0], ctl, CTL_OWNERS("api_key"), id);

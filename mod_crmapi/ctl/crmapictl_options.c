@@ -373,7 +373,7 @@ crm_error_t *ctl_known_status(ctl_t *ctl, const char *const *known)
 
     for (int i = 0; status && strcmp(known[i], status);) {
         if (!known[++i]) {
-            return ctl_fault(ctl, "--status must be one of %s", all);
+            return ctl_misuse(ctl, "--status must be one of %s", all);
         }
         all = apr_pstrcat(ctl->pool, all, ", ", known[i], NULL);
     }
@@ -430,15 +430,15 @@ crm_error_t *ctl_reason(const char **reason_p, ctl_t *ctl, const char *none)
 
     *reason_p = reason ? reason : none;
     return length && length <= REASON_MAX ? NULL
-           : ctl_fault(ctl, "--reason must have 1 to 1,000 characters");
+           : ctl_misuse(ctl, "--reason must have 1 to 1,000 characters");
 }
 
 crm_error_t *ctl_uuid(char *id, ctl_t *ctl, const char *what,
                       const char *given)
 {
     if (!crm_uuid_parse(id, given, strlen(given))) {
-        return ctl_fault(ctl, "%s must be an id: 8-4-4-4-12 hexadecimal"
-                         " digits", what);
+        return ctl_misuse(ctl, "%s must be an id: 8-4-4-4-12 hexadecimal"
+                          " digits", what);
     }
     return NULL;
 }

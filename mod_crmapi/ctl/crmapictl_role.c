@@ -130,11 +130,11 @@ crm_error_t *ctl_role_create(ctl_t *ctl)
                           " name of the login");
     }
     if (!*name || strlen(name) > NAME_MAX_LEN) {
-        return ctl_fault(ctl, "the name of a login must have 1 to %d bytes",
-                         NAME_MAX_LEN);
+        return ctl_misuse(ctl, "the name of a login must have 1 to %d bytes",
+                          NAME_MAX_LEN);
     }
     if (!crm_text_shows(name)) {
-        return ctl_fault(ctl, "the name of a login must not be blank");
+        return ctl_misuse(ctl, "the name of a login must not be blank");
     }
     CRM_ERR(get_verifier(&values[2], name, ctl));
     crm_conn_settings(&values[3], &values[4], ctl->pool);

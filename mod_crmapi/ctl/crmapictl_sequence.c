@@ -31,7 +31,7 @@ static crm_error_t *check_email(ctl_t *ctl, const char *text)
 {
     const char *rule = crm_email_check(text, strlen(text), ctl->pool);
 
-    return rule ? ctl_fault(ctl, "--email %s", rule) : NULL;
+    return rule ? ctl_misuse(ctl, "--email %s", rule) : NULL;
 }
 
 crm_error_t *ctl_admin_add(ctl_t *ctl)
@@ -218,7 +218,7 @@ static crm_error_t *read_address(crm_sequence_event_t *event, ctl_t *ctl)
         CRM_ERR(check_email(ctl, email));
     }
     else if ((rule = crm_text_phone(phone, strlen(phone)))) {
-        return ctl_fault(ctl, "--phone %s", rule);
+        return ctl_misuse(ctl, "--phone %s", rule);
     }
     event->email = email;
     event->phone_number = phone;

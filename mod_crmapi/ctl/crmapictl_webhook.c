@@ -52,7 +52,7 @@ static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
     }
     *events_p = apr_array_pstrcat(ctl->pool, types, ',');
     return known ? NULL
-           : ctl_fault(ctl, "--events %s", crm_event_types_rule(ctl->pool));
+           : ctl_misuse(ctl, "--events %s", crm_event_types_rule(ctl->pool));
 }
 
 /* Return an error about --url if the database refused it with ERROR; otherwise
@@ -60,8 +60,8 @@ static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
 static crm_error_t *explain(ctl_t *ctl, crm_error_t *error)
 {
     if (crm_error_is(error, "23514") || crm_error_is(error, "22P02")) {
-        return ctl_fault(ctl, "--url must be http:// or https:// in ASCII,"
-                         " without user and blanks, at most 2,048 characters");
+        return ctl_misuse(ctl, "--url must be http:// or https:// in ASCII,"
+                          " without user and blanks, at most 2,048 characters");
     }
     return error;
 }
@@ -77,7 +77,7 @@ crm_error_t *ctl_webhook_add(ctl_t *ctl)
     CRM_ERR(get_events(&values[3], ctl));
     error = ctl_url_check(&private, ctl, ctl->options[CTL_URL]);
     if (error) {
-        return ctl_fault(ctl, "--url: %s", error->message);
+        return ctl_misuse(ctl, "--url: %s", error->message);
     }
     CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
     crm_uuid_v7(id);

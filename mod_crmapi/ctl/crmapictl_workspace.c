@@ -62,11 +62,11 @@ crm_error_t *ctl_check_name(ctl_t *ctl, ctl_option_t option)
     apr_size_t len = strlen(name);
 
     if (!len || crm_text_length(name, len) > 1000) {
-        return ctl_fault(ctl, "--%s must have 1 to 1,000 characters",
-                         shown);
+        return ctl_misuse(ctl, "--%s must have 1 to 1,000 characters",
+                          shown);
     }
     if (!crm_text_shows(name)) {
-        return ctl_fault(ctl, "--%s must not be blank", shown);
+        return ctl_misuse(ctl, "--%s must not be blank", shown);
     }
     return NULL;
 }
@@ -88,7 +88,7 @@ crm_error_t *ctl_check_slug(ctl_t *ctl, const char *slug)
 {
     const char *rule = ctl_slug_rule(slug);
 
-    return rule ? ctl_fault(ctl, "--slug %s", rule) : NULL;
+    return rule ? ctl_misuse(ctl, "--slug %s", rule) : NULL;
 }
 
 /* Return a slug made from NAME: its ASCII letters and digits in lower case,
@@ -192,7 +192,7 @@ crm_error_t *ctl_workspace_make(PGresult **result_p, ctl_t *ctl)
         crm_uuid_v7(id);
     }
     else if (!crm_uuid_parse(id, chosen, strlen(chosen))) {
-        return ctl_fault(ctl, "--id must be a UUID");
+        return ctl_misuse(ctl, "--id must be a UUID");
     }
     for (int try = 1; !done && try <= tries; try++) {
         values[2] = numbered(slug, try, id, ctl->pool);
