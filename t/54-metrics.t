@@ -207,7 +207,7 @@ subtest "connections in use, and requests that wait for one" => sub {
             + $is->{crmapi_connections_waiting} == 5 }, 20),
         "all five are seen") or diag(scrape()->body);
     my $seconds = 0.3;
-    select undef, undef, undef, $seconds;   # so that it is to be seen
+    select undef, undef, undef, $seconds * busy();
     $let_go->();
     is_deeply([map { $_->result } @children], [(201) x 5], "all are served");
     ok(wait_for(sub { my $is = samples(scrape()->body);
