@@ -208,8 +208,7 @@ subtest "what is in flight is waited for, equal keys share it" => sub {
 
 subtest "intake tokens" => sub {
     my $server = server(1);
-    my @tokens = map { $w->ctl("intake", "create", "--workspace", $w->id,
-        "--name", "t$_") } 1 .. 3;
+    my @tokens = map { $w->token("t$_") } 1 .. 3;
     my $post = sub { $server->client(key => $_[0])->post(
         "/crmapi/intake/v1/events", [])->status };
     is($post->(sprintf "svc_in_%030d", $_), $_ == 1 ? 401 : 429,

@@ -41,8 +41,7 @@ subtest "4.1, 16.1 hosts share a budget" => sub {
 
 subtest "16.1 hosts share the budget of an intake token" => sub {
     my $w = workspace($hosts[0]);
-    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-        "backend");
+    my $token = $w->token("backend");
     my @status = map { $hosts[$_ % 3]->client(key => $token)
         ->post("/crmapi/intake/v1/events", [])->status } 0 .. 6;
     is_deeply([map { $_ == 429 ? 429 : "taken" } @status],

@@ -15,7 +15,7 @@ my $httpd = httpd(database => $database, unlimited => 1, intake => 1,
 my $w = workspace($httpd);
 my $c = $w->client;
 my $path = "/api/v1/conversations";
-my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name", "all");
+my $token = $w->token("all");
 my $count = 0;
 
 # Bring an event on CHANNEL with MEMBERS; the id of its conversation.

@@ -88,8 +88,7 @@ sub make_workspace {
         0 .. $ROWS - 1]);
     my $dead = $w->make_key("read,write", "dead");
     $w->ctl("key", "revoke", ($w->key_ids)[-1]);
-    $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
-        "http://127.0.0.1:9/none", "--events", "contact.created");
+    $w->webhook("http://127.0.0.1:9/none", "contact.created");
     return { w => $w, companies => \@companies, contacts => \@contacts,
         dead => $dead, reader => $w->make_key("read", "reader") };
 }

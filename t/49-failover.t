@@ -53,8 +53,7 @@ $worker->may_log(qr/CRM(?:2001|2002|2004|2005|2007|3003|3005|3101|3122): /);
 my ($busy, $w) = map { workspace($httpd, twin => 0) } 1, 2;
 my $template = $w->template([{ sms_body => "1" },
     { delay => 0, sms_body => "2" }]);
-$w->ctl("webhook", "add", "--workspace", $w->id, "--url",
-    $receiver->url("hook/200"), "--events", "contact.created");
+$w->webhook($receiver->url("hook/200"), "contact.created");
 
 # Start sequences until told to stop. Return their contacts' names.
 sub outreach {

@@ -24,8 +24,7 @@ my $port = CrmTest::Httpd::free_port();
 my $receiver = CrmTest::Receiver->new;
 my $worker = worker(database => $httpd->{database}, conf => {
     status_listen => "127.0.0.1:$port", webhook_private => "on" });
-$w->ctl("webhook", "add", "--workspace", $w->id, "--url",
-    $receiver->url("good/200"), "--events", "contact.created");
+$w->webhook($receiver->url("good/200"), "contact.created");
 my $template = $w->template([{ email_subject => "S", email_body => "B" }]);
 $w->start($template, auto_approve => true,
     contact => { first_name => "C", emails => ["c\@x.org"] });

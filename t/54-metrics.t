@@ -46,7 +46,7 @@ my $httpd = httpd(database => $database, conf => $conf,
     dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n", children => 2);
 my $port = $httpd->port;
 my $w = workspace($httpd, twin => 0);
-my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name", "t");
+my $token = $w->token("t");
 
 sub client { $httpd->client(host => "$_[0].example", key => $w->key,
     @_[1 .. $#_]) }
@@ -206,6 +206,8 @@ subtest "connections in use, and requests that wait for one" => sub {
         $is->{crmapi_connections_used} >= 1 && $is->{crmapi_connections_used}
             + $is->{crmapi_connections_waiting} == 5 }, 20),
         "all five are seen") or diag(scrape()->body);
+    # so that it is to be seen: who is first of those that share the next statement
+    # waits for a connection a moment later
     my $seconds = 0.3;
     select undef, undef, undef, $seconds * busy();
     $let_go->();

@@ -60,9 +60,8 @@ subtest "invalid: ignored" => sub {
 my $receiver = CrmTest::Receiver->new;
 my $worker = worker(database => $database,
     conf => { webhook_private => "on" });
-$w->ctl("webhook", "add", "--workspace", $w->id, "--url",
-    $receiver->url("r/500,200"), "--events", "contact.created,contact.updated,"
-    . "contact.deleted");
+$w->webhook($receiver->url("r/500,200"), "contact.created", "contact.updated",
+    "contact.deleted");
 
 # Send a write with the header traceparent TRACE (undef: none).
 sub send_write {

@@ -66,8 +66,7 @@ subtest "each series is there from the start, so that Prometheus sees the first"
 };
 
 subtest "what was sent is equal to the counters" => sub {
-    my $hook = sub { $w->ctl("webhook", "add", "--workspace", $w->id,
-        "--url", $receiver->url($_[0]), "--events", "contact.created") };
+    my $hook = sub { $w->webhook($receiver->url($_[0]), "contact.created") };
     my $contact = sub { status_is($w->client->post("/api/v1/contacts",
         { bot_id => $w->agent }), 201, "a contact") };
 
@@ -106,8 +105,7 @@ subtest "what was sent is equal to the counters" => sub {
 subtest "a lease that is lost" => sub {
     my $name = 'crmapid_leases_lost_total{lane="webhook"}';
     is(metrics()->{$name}, 0, "none before");
-    $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
-        $receiver->url("hang/hang"), "--events", "contact.created");
+    $w->webhook($receiver->url("hang/hang"), "contact.created");
     $w->client->post("/api/v1/contacts", { bot_id => $w->agent });
     ok(wait_for(sub { grep { $_->{path} eq "/hang/hang" } $receiver->requests },
         10), "a thread waits for the endpoint");

@@ -150,8 +150,7 @@ sub follow {
 
 subtest "13.4 each acknowledged write is seen once, in order" => sub {
     my $w = logged();
-    $w->{token} = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-        "t");
+    $w->{token} = $w->token("t");
     # numbers pass a border of what a ticket's lock has of them
     sql($database, "SELECT setval('crmapi.event_number', 2147483648 - 500)")
         if !CrmTest::Citus::wanted();

@@ -67,8 +67,7 @@ sub count_events {
 my $messages = 0;
 sub message {
     my ($w, $phone, %more) = @_;
-    $w->{token} //= $w->ctl("intake", "create", "--workspace", $w->id,
-        "--name", "backend");
+    $w->{token} //= $w->token("backend");
     my $r = $httpd->client(key => $w->{token})->post(
         "/crmapi/intake/v1/events", [{ event_id => "e" . $messages++,
         channel => "sms", bot_id => $w->agent, from => { phone_number =>
@@ -484,9 +483,8 @@ subtest "13.4 the same table feeds webhooks" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;
     my $receiver = CrmTest::Receiver->new;
-    $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
-        $receiver->url("mine/200"), "--events",
-        "contact.deleted,contact.updated,company.created");
+    $w->webhook($receiver->url("mine/200"), "contact.deleted",
+        "contact.updated", "company.created");
     my $id = $w->contact->{id};
     is(count_events($w), 0, "a type that no endpoint wants is not written");
     $c->patch("/api/v1/contacts/$id", { notes => "x" });

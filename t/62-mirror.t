@@ -115,8 +115,7 @@ sub write_changes {
 # Have the writers write to W; meanwhile run DISTURB->() again and again.
 sub while_writing {
     my ($w, $disturb) = @_;
-    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-        "t");
+    my $token = $w->token("t");
     my @writers = map { my $who = $_; CrmTest::Child->start(sub {
         write_changes($w, $token, $CHANGES / $WRITERS, $who) }) }
         1 .. $WRITERS;

@@ -174,8 +174,7 @@ subtest "a copy that is held takes nothing from the living workspace" => sub {
 
 subtest "a held workspace receives nothing by its tokens either" => sub {
     my $w = space();
-    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-        "t");
+    my $token = $w->token("t");
     my $event = sub { $httpd->client(key => $token)->post("$BASE/events",
         { event_id => "e-$_[0]", channel => "sms", bot_id => $w->{at},
             from => { phone_number => "+491" }, message => { content => "x" } }) };

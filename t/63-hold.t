@@ -26,8 +26,7 @@ sub space {
     $w->{name} = "w" . ++$spaces;
     $w->ctl(qw(admin add --workspace), $w->id, "--email",
         "boss\@$w->{name}.example");
-    $w->ctl(qw(webhook add --workspace), $w->id, "--url",
-        $receiver->url("$w->{name}/200"), "--events", "contact.created");
+    $w->webhook($receiver->url("$w->{name}/200"), "contact.created");
     $w->{template} = $w->template([map { { email_subject => "Step $_",
         email_body => "Hello {{first_name}}", delay => "1m" } }
         1 .. $steps // 1]);

@@ -110,7 +110,7 @@ subtest "17.2 what has no form is refused" => sub {
 };
 
 subtest "17.2 intake" => sub {
-    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name", "x");
+    my $token = $w->token("x");
     my $client = $httpd->client(key => $token);
     my ($form, @texts) = spellings();
     my $stored = contact($form);

@@ -56,10 +56,9 @@ sub fill {
         'gone@dump.example');
     $w->ctl(qw(contact erase --workspace), $w->id, "--email",
         'gone@dump.example');
-    $w->ctl(qw(intake create --workspace), $w->id, "--name", "gateway");
+    $w->token("gateway");
     $w->ctl(qw(link-key rotate), $w->id, "--keep-days", 9);
-    $w->ctl(qw(webhook add --workspace), $w->id, "--url",
-        $receiver->url("$_/$_"), "--events", "contact.created,form.submitted")
+    $w->webhook($receiver->url("$_/$_"), "contact.created", "form.submitted")
         for 200, 500;
     my @done = map { start($template) } 1 .. 3;
     start($template, auto_approve => false);

@@ -15,8 +15,7 @@ my $httpd = httpd(database => $here, unlimited => 1);
 # Its dump is short.
 my $small = workspace($httpd, name => "Small", twin => 0);
 $small->ctl("workspace", "set", $small->id, "--events", "on");
-$small->ctl(qw(webhook add --workspace), $small->id, "--url",
-    "http://127.0.0.1:9/", "--events", "contact.created");
+$small->webhook("http://127.0.0.1:9/", "contact.created");
 $small->client->post("/api/v1/contacts", { bot_id => $small->agent });
 my $short = dump_of($here, $small->id);
 

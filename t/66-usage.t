@@ -51,7 +51,7 @@ sub stored {
 
 sub token {
     my ($w) = @_;
-    return $w->ctl("intake", "create", "--workspace", $w->id, "--name", "t");
+    return $w->token("t");
 }
 
 my $events = 0;
@@ -164,8 +164,7 @@ subtest "messages in and out, and webhooks" => sub {
     my $worker = worker(database => $database, no_start => 1,
         conf => { webhook_private => "on", webhook_timeout => "10s" });
     for my $path ("taken/200", "refused/500") {
-        $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
-            $receiver->url($path), "--events", "message.created");
+        $w->webhook($receiver->url($path), "message.created");
     }
     my $token = token($w);
     my ($in, $out) = @{sums($w)}{qw(messages_in messages_out)};

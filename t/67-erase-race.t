@@ -28,8 +28,7 @@ sub prepared {
     my $w = workspace($httpd, twin => 0);
     $w->{template} = $w->template([map { { delay => 0, sms_body => "Hi $_" } }
         1 .. 3]);
-    $w->ctl("webhook", "add", "--workspace", $w->id, "--url", $provider->url,
-        "--events", "contact.created,enrollment.updated");
+    $w->webhook($provider->url, "contact.created", "enrollment.updated");
     return $w;
 }
 

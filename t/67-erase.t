@@ -93,7 +93,7 @@ sub plant {
     $w->import_objects([map { { object => "activity", contact_id => $id,
         activity_type => "note", title => $TOKEN, description => $TOKEN,
         metadata => { a => $TOKEN }, @$_ } } [], [company_id => $company]]);
-    my $key = $w->ctl("intake", "create", "--workspace", $w->id, "--name", "g");
+    my $key = $w->token("g");
     my $event = sub {
         my $r = $httpd->client(key => $key)->post("/crmapi/intake/v1/events",
             { bot_id => $w->agent, event_id => "e-$TOKEN-" . uuid(), @_ });
@@ -136,9 +136,8 @@ sub plant {
 }
 
 $w->ctl("workspace", "set", $w->id, "--events", "on");
-$w->ctl(qw(webhook add --workspace), $w->id, "--url", $receiver->url($_),
-    "--events", "contact.created,message.created,contact.erased,"
-    . "enrollment.updated")
+$w->webhook($receiver->url($_), "contact.created", "message.created",
+    "contact.erased", "enrollment.updated")
     for "200/200", "500/500";
 my $bystander = $w->contact(first_name => "By", emails => ["by\@x.example"])
     ->{id};

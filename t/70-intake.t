@@ -20,8 +20,7 @@ END
 sub space {
     my (%arg) = @_;
     my $w = workspace($httpd, %arg);
-    $w->{token} = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-        "backend");
+    $w->{token} = $w->token("backend");
     return $w;
 }
 
@@ -467,8 +466,7 @@ subtest "a reply stops a sequence, a webhook tells of the contact" => sub {
     my $own = space(twin => 0);
     my $template = $own->template([{ sms_body => "x" }],
         stop_on_reply => true);
-    $own->ctl("webhook", "add", "--workspace", $own->id, "--url",
-        "https://hooks.example/", "--events", "contact.created");
+    $own->webhook("https://hooks.example/", "contact.created");
     my $status = sub { $own->enrollment($_[0])->{status} };
     my ($one, $two) = map { $own->start($template, contact => {
         phone_numbers => [$_] })->{enrollment_id} } "+49301111", "+49302222";

@@ -395,8 +395,7 @@ subtest "requests" => sub {
 # ---- news --------------------------------------------------------------------
 
 subtest "the status of a message" => sub {
-    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-        "backend");
+    my $token = $w->token("backend");
     my $sid = sid("SM");
     my $r = $httpd->client(key => $token)->post("/crmapi/intake/v1/events",
         { event_id => "out-$$", channel => "sms", bot_id => $w->agent,

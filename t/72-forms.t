@@ -130,8 +130,7 @@ my @GOOD = (email => "ada\@x.example", first_name => "Ada",
     website_hp => "", submit => "Send");
 
 subtest "a form from a browser" => sub {
-    $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
-        "https://hooks.example/", "--events", "form.submitted");
+    $w->webhook("https://hooks.example/", "form.submitted");
     my $total = total_of($c, "/conversations");
     my $main = page_is(send_form($contact_form, @GOOD), 200,
         qr/Thank you.*We have received your answers/s, "a thank-you page");
@@ -438,10 +437,8 @@ subtest "a claim leaves it alone who others talk to" => sub {
 
 subtest "internal submissions" => sub {
     my $form = form($w, custom_fields => { a => true });
-    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-        "tests");
-    my $foreign = $w->ctl("intake", "create", "--workspace", $w->twin->id,
-        "--name", "tests");
+    my $token = $w->token("tests");
+    my $foreign = $w->twin->token("tests");
     my $try = sub { send_form($form, { query => "internal=true", headers =>
         { Authorization => $_[0] } }, a => "1") };
     page_is($try->($_), 401, qr/token is missing or invalid/, "without a good"
@@ -484,8 +481,7 @@ CrmApiIntakeLimit 6
 </Location>
 END
     my $form = form($w, custom_fields => { a => true });
-    my ($token, $fresh) = map { $w->ctl("intake", "create", "--workspace",
-        $w->id, "--name", $_) } qw(known fresh);
+    my ($token, $fresh) = map { $w->token($_) } qw(known fresh);
     my $n = 0;
     my $try = sub { send_form($form, { server => $server,
         query => "internal=true", headers => { Authorization =>
@@ -517,8 +513,7 @@ subtest "internal submissions are not charged to the address" => sub {
     my $server = httpd(database => $database,
         conf => "$conf{base}CrmApiAddressLimit 2\n");
     my $form = form($w, custom_fields => { a => true });
-    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-        "own");
+    my $token = $w->token("own");
     my %internal = (query => "internal=true", headers =>
         { Authorization => "Bearer $token" });
     status_is(send_form($form, { server => $server, %internal }, a => "1"),
@@ -628,8 +623,7 @@ subtest "hostile requests" => sub {
 subtest "a submission stops no sequence" => sub {
     my $template = $w->template([{ email_subject => "s", email_body => "x" }],
         stop_on_reply => true);
-    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-        "stops");
+    my $token = $w->token("stops");
     my $id = $w->start($template, contact => { emails =>
         ["seq\@x.example", "other\@x.example"] })->{enrollment_id};
     my $form = form($w);

@@ -358,8 +358,7 @@ subtest "18.2 a host vouches for From, not for whom a form names" => sub {
 };
 
 subtest "a thread verifies, if we have begun it" => sub {
-    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-        "answers");
+    my $token = $w->token("answers");
     my $server = httpd(database => $database, conf => "CrmApiIntake On\n");
     my $ours = "<answer-$$\@crm.example>";
     my ($enrollment, undef, $contact) = at_work("mary\@example.org");

@@ -26,8 +26,7 @@ my $httpd = httpd(database => $database, children => 1, unlimited => 1,
     conf => $CONF, dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 1\n");
 my $mpm = $ENV{CRM_MPM} || "event";
 my $w = workspace($httpd);
-my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-    "backend");
+my $token = $w->token("backend");
 my $c = $httpd->client;
 
 # Another agent, which has a chat; its id.

@@ -26,8 +26,7 @@ END
 my $crm = "http://127.0.0.1:" . $httpd->port;
 my $site = httpd(crmapi => 0, children => 1);
 my $w = workspace($httpd);
-my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-    "backend");
+my $token = $w->token("backend");
 my $bot = uuid();
 $w->import_objects([{ object => "agent", id => $bot, name => "Ada",
     is_agent => true, enabled => true, public => true,

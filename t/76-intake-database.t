@@ -17,7 +17,7 @@ my $database = database();
 my $httpd = httpd(database => $database, children => 2,
     unlimited => 1, intake => 1);
 my $w = workspace($httpd, twin => 0);
-my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name", "t");
+my $token = $w->token("t");
 
 # Event number N of the stream called NAME.
 sub event {

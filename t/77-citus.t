@@ -201,8 +201,7 @@ sub event {
 # A client of intake for the workspace W.
 sub channel {
     my ($w) = @_;
-    return $httpd->client(key => $w->ctl("intake", "create", "--workspace",
-        $w->id, "--name", "t"));
+    return $httpd->client(key => $w->token("t"));
 }
 
 subtest "an event is taken by one server" => sub {

@@ -38,8 +38,7 @@ my $c = $w->client;
 my ($sales, $phone) = ("sales\@crm.example", "+4930900");
 change($w, "agent", $w->agent, agent_email => $sales, name => "Ada Löwe",
     agent_phone => $phone);
-$w->{token} = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-    "backend");
+$w->{token} = $w->token("backend");
 
 my $smtp = CrmTest::Smtpd->new;
 my $provider = CrmTest::Provider->new;
@@ -723,8 +722,7 @@ subtest "reports of mail servers, and complaints" => sub {
     my $m = answer($talk, "x");
     $worker->once;
     # nothing is delivered there: no daemon runs while it exists
-    my $hook = $w->ctl("webhook", "add", "--workspace", $w->id, "--url",
-        "https://hook.example/", "--events", "message.updated");
+    my $hook = $w->webhook("https://hook.example/", "message.updated");
     $report->("feedback-report", "feedback-report", "Feedback-Type: abuse\n"
         . "Version: 1\nUser-Agent: x/1\n", (mails("angry\@x.example"))[0]);
     is(fate($talk, $m), "failed the recipient complained", "a complaint");

@@ -29,8 +29,7 @@ $w->import_objects([
         chat_mail_fallback => 5 },
     { object => "agent", id => $silent, name => "Eve", is_agent => true,
         enabled => true, public => true, agent_email => "eve\@crm.example" }]);
-my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-    "backend");
+my $token = $w->token("backend");
 my $smtp = CrmTest::Smtpd->new;
 my %conf = ($smtp->relay, mail_domain => "crm.example");
 my $worker = worker(database => $database, no_start => 1, conf => \%conf);

@@ -31,8 +31,7 @@ my $httpd = httpd(database => $database, children => $suspends ? 1 : 2,
 sub logged {
     my $w = workspace($httpd, @_);
     $w->ctl("workspace", "set", $w->id, "--events", "on");
-    $w->{token} = $w->ctl("intake", "create", "--workspace", $w->id,
-        "--name", "backend");
+    $w->{token} = $w->token("backend");
     return $w;
 }
 
@@ -143,8 +142,7 @@ subtest "13.4 who asks for the end of the log does not wait" => sub {
 
 subtest "19.4 a conversation's messages wait" => sub {
     my $quiet = workspace($httpd);      # its log is off
-    $quiet->{token} = $quiet->ctl("intake", "create", "--workspace",
-        $quiet->id, "--name", "backend");
+    $quiet->{token} = $quiet->token("backend");
     my $talk = talk($quiet);
     my $path = "/conversations/$talk/messages?wait=20";
     my ($r) = answer(begin($quiet, "$path&cursor=*"));

@@ -36,8 +36,7 @@ write_file($site->dir . "/htdocs/inbox.js", $script);
 write_file($site->dir . "/htdocs/favicon.ico", "");
 $site->restart;
 
-my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-    "backend");
+my $token = $w->token("backend");
 my $bot = uuid();
 $w->import_objects([{ object => "agent", id => $bot, name => "Ada",
     is_agent => true, enabled => true, public => true }]);

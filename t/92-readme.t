@@ -64,8 +64,7 @@ sub answers {
 subtest "Try it: the curl lines" => sub {
     my $httpd = httpd(database => database(), conf => "CrmApiIntake On\nCrmApiMcp On\n");
     my $w = workspace($httpd);
-    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-        "t");
+    my $token = $w->token("t");
     my (@set, $count);
     for my $line (to_run("Try it")) {
         if ($line =~ /^\w+=/) {

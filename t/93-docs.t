@@ -370,8 +370,7 @@ subtest "api.md: every example runs when pasted" => sub {
 
 subtest "intake.md: its examples run when pasted" => sub {
     my $site = httpd(database => $w->{database}, conf => "CrmApiIntake On\n");
-    my $token = $w->ctl("intake", "create", "--workspace", $w->id, "--name",
-        "t");
+    my $token = $w->token("t");
     my @blocks = blocks($text{"intake.md"}, "sh");
     cmp_ok(scalar @blocks, ">", 0, "there are some");
     for my $block (@blocks) {

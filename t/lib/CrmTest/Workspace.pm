@@ -92,6 +92,20 @@ sub ctl {
     return CrmTest::crmapictl_ok($self->{database}, @arguments);
 }
 
+# Make an intake token called NAME; the token.
+sub token {
+    my ($self, $name) = @_;
+    return $self->ctl(qw(intake create --workspace), $self->{id}, "--name",
+        $name);
+}
+
+# Send EVENTS to the webhook URL; what crmapictl prints of it.
+sub webhook {
+    my ($self, $url, @events) = @_;
+    return $self->ctl(qw(webhook add --workspace), $self->{id}, "--url", $url,
+        "--events", join ",", @events);
+}
+
 # A key as "crmapictl key create" makes it: random characters, and in base 62
 # their CRC-32 (mod_crmapi/base/crm_key.c).
 sub new_key {
