@@ -62,9 +62,10 @@ sub state_of {
     my @tables = map { $_->[0] } sql($database, "SELECT relname FROM pg_class
         WHERE relnamespace = 'crmapi'::regnamespace AND relkind IN ('r', 'p')
           AND relname <> 'audit' ORDER BY 1");
-    return join " ", map { "$_->[0]:$_->[1]" } sql($database, join " UNION ALL
+    return join " ", map { "$_->[0]:$_->[1]" } sql($database, join(" UNION ALL
         ", map { "SELECT '$_', md5(coalesce(string_agg(t::text, ' '
-        ORDER BY t::text), '')) FROM crmapi.$_ t" } @tables);
+        ORDER BY t::text), '')) FROM crmapi.$_ t" } @tables)
+        . " ORDER BY 1");
 }
 
 1;
