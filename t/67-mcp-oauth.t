@@ -8,7 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Mcp;
-use Digest::SHA qw(hmac_sha256);
+use File::Temp qw(tempdir);
 use JSON::PP ();
 use MIME::Base64 qw(encode_base64url);
 
@@ -18,8 +18,14 @@ plan(skip_all => "Debian's package libapache2-mod-auth-openidc is not installed"
 my ($oauth) = read_file("$CrmTest::TOP/docs/mcp.md") =~ /^## OAuth\n(.*)/ms;
 my $lines = join "", $oauth =~ /^```apache\n(.*?)^```$/msg;
 # The server's keys are a file here: no test asks another host.
-my $secret = "secret-of-the-authorization-server";
-$lines =~ s/^OIDCOAuthVerifyJwksUri .*$/OIDCOAuthVerifySharedKeys "plain##$secret"/m
+my $keys = tempdir("crm-keys-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+for my $name ("server", "other") {
+    my ($code, $out, $err) = run_program(command => [qw(openssl req -x509 -nodes
+        -newkey rsa:2048 -days 2 -subj /CN=login), "-keyout", "$keys/$name.key",
+        "-out", "$keys/$name.pem"]);
+    is($code, 0, "a key") or BAIL_OUT($err);
+}
+$lines =~ s/^OIDCOAuthVerifyJwksUri .*$/OIDCOAuthVerifyCertFiles "$keys\/server.pem"/m
     or BAIL_OUT("no line with the keys");
 $lines =~ s{ /etc/apache2/(mcp-resource\.json)}{ \@DIR\@/$1};
 
@@ -36,11 +42,14 @@ write_file("$httpd->{dir}/mcp-resource.json", $oauth =~ /^```json\n(.*?)^```$/ms
 sub token {
     my ($aud, %claims) = @_;
     my $part = sub { encode_base64url(JSON::PP->new->canonical->encode($_[0])) };
-    my $text = $part->({ alg => "HS256", typ => "JWT" }) . "."
+    my $text = $part->({ alg => "RS256", typ => "JWT" }) . "."
         . $part->({ iss => "https://login.example.com", sub => "sales",
             aud => $aud, iat => time, exp => time + 60, %claims });
-    return "$text." . encode_base64url(hmac_sha256($text,
-        $claims{signed_by} // $secret));
+    my ($code, $signature, $err) = run_program(command => [qw(openssl dgst -sha256
+        -binary -sign), "$keys/" . ($claims{signed_by} // "server") . ".key"],
+        stdin => $text);
+    die "openssl: $err\n" if $code;
+    return "$text." . encode_base64url($signature);
 }
 
 my $mcp = CrmTest::Mcp->new($httpd->client(key => undef), "2025-11-25");
@@ -63,7 +72,7 @@ my %refused = (
     "no token" => undef,
     "one for another audience" => token("https://other.example"),
     "one that has ended" => token($here, exp => time - 60, iat => time - 120),
-    "one of another server" => token($here, signed_by => "x" x 32),
+    "one of another server" => token($here, signed_by => "other"),
     "one of another agent" => token($here, sub => "other"),
     "an API key" => $w->key,
 );
