@@ -61,6 +61,8 @@ sub start {
     if (my $user = unprivileged()) {
         chown((getpwnam $user)[2, 3], $dir) or die "CrmTest: $dir: $!\n";
     }
+    my ($minor) = `pgbouncer --version` =~ /^PgBouncer 1\.(\d+)/;
+    $ini =~ s/^;(?=max_prepared_statements )//m if ($minor // 0) >= 21;
     write_file("$dir/users", join "", map { qq("$_" ""\n) }
         $CrmTest::Postgres::API, $CrmTest::Postgres::WORKER);
     $ini =~ s/^crmapi = .*/* = $address/m or die "CrmTest: no database\n";
