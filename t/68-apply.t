@@ -13,7 +13,7 @@ use File::Temp qw(tempdir);
 use utf8;
 
 my $db = database();
-my $json = JSON::PP->new->canonical->allow_nonref;
+my $json = JSON::PP->new->ascii->canonical->allow_nonref;
 my $folder = tempdir("crm-apply-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my $files = 0;
 

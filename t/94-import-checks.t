@@ -10,7 +10,7 @@ use CrmTest;
 use File::Temp qw(tempdir);
 
 my $w = workspace(database(), twin => 0);
-my $json = JSON::PP->new->canonical->allow_nonref;
+my $json = JSON::PP->new->ascii->canonical->allow_nonref;
 my $seed = $ENV{CRM_SEED} // time;
 srand $seed;
 

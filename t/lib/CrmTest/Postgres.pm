@@ -240,8 +240,8 @@ sub statements {
         . " pg_stat_statements_info");
     die "CrmTest: the server forgot statements\n" if $lost->[0];
     return $self->sql("postgres", "SELECT DISTINCT ON (who, query) CASE
-            WHEN pg_has_role(r.oid, a.oid, 'MEMBER') THEN 'api'
-            WHEN pg_has_role(r.oid, w.oid, 'MEMBER') THEN 'worker'
+            WHEN pg_has_role(r.oid, a.oid, 'USAGE') THEN 'api'
+            WHEN pg_has_role(r.oid, w.oid, 'USAGE') THEN 'worker'
             ELSE 'tool' END AS who, s.query
         FROM pg_stat_statements s JOIN pg_roles r ON r.oid = s.userid
         JOIN pg_roles a ON a.rolname = 'crmapi_api'
