@@ -14,8 +14,13 @@ my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd);
 my $c = $w->client;
 my $samples = CrmTest::Samples->new($w);
-# conversations do not show their updated_at: it is to be what they show
-sql($database, "UPDATE crmapi.conversation SET updated_at = created_at");
+# conversations do not show their updated_at: it is to be what they show; nor whether
+# they wait for an answer: of each contact every other one does
+sql($database, "UPDATE crmapi.conversation c SET updated_at = created_at,
+        unanswered = n.number % 2 = 1
+    FROM (SELECT workspace_id, id, row_number() OVER (PARTITION BY workspace_id,
+        contact_id ORDER BY id) AS number FROM crmapi.conversation) n
+    WHERE n.workspace_id = c.workspace_id AND n.id = c.id");
 my $openapi = $samples->openapi;
 my $paths = $openapi->{document}{paths};
 my $json = JSON::PP->new->utf8->canonical->allow_nonref;
