@@ -422,6 +422,24 @@ subtest "two windows of a visitor" => sub {
         15), "an answer is seen in both") or diag($texts->(0), $texts->(1));
 };
 
+subtest "a chat that was begun in another window" => sub {
+    my $in = sub { "frames[$_[0]].document.querySelector('$HOST')"
+        . ".shadowRoot.querySelector('$_[1]')" };
+    browser("open", url("two", "localhost"));
+    browser("eval", "localStorage.clear()");
+    browser("open", url("two", "localhost"));
+    ok(wait_for(sub { browser("eval", "[0, 1].every((i) =>"
+        . " frames[i].document.querySelector('$HOST'))") }, 10), "are there");
+    browser("eval", "void (" . $in->(0, "textarea") . ".value = 'Begun here')");
+    browser("eval", $in->(0, $_) . ".click()")
+        for ".launch", "form button", ".close";
+    ok(wait_for(sub { count_rows($w, "message", "content = 'Begun here'") }, 15),
+        "it has begun");
+    answer("Begun here", "assistant", "Answered there.");
+    ok(wait_for(sub { browser("eval", $in->(1, ".launch") . ".textContent")
+        eq "Chat (1)" }, 15), "the other one counts the answer");
+};
+
 # In these, the visitor is the one of the first subtest again.
 
 # Where the element SELECTOR of the chat is, once the dialog has risen: its edge EDGE,
@@ -460,6 +478,8 @@ subtest "long words stay in their place" => sub {
         cmp_ok(edge($part, "left"), ">=", 0, "$part: not left of the window");
         cmp_ok(edge($part, "right"), "<=", 320, "nor right of it");
     }
+    is(chat("\$('$_').scrollWidth"), chat("\$('$_').clientWidth"),
+        "$_: its words are in it") for ".launch", "[type=submit]";
     cmp_ok(edge("textarea", "width"), ">=", 100, "one can write");
     picture("long");
 };
@@ -519,6 +539,10 @@ subtest "an answer is counted until it was looked at" => sub {
     browser("click", "$HOST >>> .launch");
     ok(wait_for(sub { shown() =~ /human: Unread\.$/ }, 15), "it is read");
     browser("click", "$HOST >>> .close");
+    answer("Where <i>is</i> it?", "human", "More to read.");
+    ok($counts->("Chat (1)"), "what comes when it was closed again");
+    browser("click", "$HOST >>> .launch");
+    browser("click", "$HOST >>> .close");
     open_page("other");
     answer("Where <i>is</i> it?", "human", "Another.");
     ok($counts->("Chat (1)"), "from then on only what is new");
@@ -538,6 +562,7 @@ subtest "what was not sent when its page was left" => sub {
     open_page("other");
     ok(wait_for(sub { shown() =~ /user: Before I go$/ }, 15),
         "the next page sends");
+    is(chat("\$('.launch').textContent"), "Chat", "and counts it not");
     open_page("plain");
     browser("click", "$HOST >>> .launch");
     ok(wait_for(sub { shown() =~ /user: Before I go$/ }, 15), "it has arrived");

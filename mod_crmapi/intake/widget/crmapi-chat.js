@@ -659,7 +659,6 @@ document.addEventListener("visibilitychange", () => {
     }
     adopt();
 });
-window.addEventListener("online", () => poll());
 window.addEventListener("storage", (event) => {
     if (event.key === storageKey) {
         adopt();
