@@ -601,7 +601,7 @@ subtest "a frame whose sandbox allows no forms" => sub {
 subtest "a server that is away for a while" => sub {
     open_page("plain", "localhost");
     browser("click", "$HOST >>> .launch");
-    ok(wait_for(sub { shown() =~ /five$/ }, 15), "it is open");
+    ok(wait_for(sub { shown() =~ /Answered there\.$/ }, 15), "it is open");
     $httpd->stop;
     browser("insert", "six");
     browser("key", "Enter");
