@@ -29,6 +29,7 @@ CrmApiWriteLimit 0
 CrmApiAddressLimit 100
 CrmApiAddresses 64
 CrmApiUnknownKeyLimit 1000
+CrmApiDatabaseWait 30s
 CrmApiIntakeLimit 0
 CrmApiUnsubscribe On
 CrmApiIntake On
