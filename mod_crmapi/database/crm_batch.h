@@ -78,10 +78,9 @@ crm_batcher_t *crm_batcher_create(apr_pool_t *pool);
  * (crm_sql_batch()). So a statement is always sent after the last of its
  * requests has arrived. A request that arrives while a statement is running
  * waits for the end of that statement, but at most one millisecond from when
- * the statement was sent (for writes: half of the time that statements recently
- * took, but 1 to 20 milliseconds). Then it, or the request that has waited for
- * longest, becomes a leader, too. A leader without others sends SQL itself. Two
- * writes of the same row are never in one statement.
+ * the statement was sent (for writes: 20 milliseconds). Then it, or the request
+ * that has waited for longest, becomes a leader, too. A leader without others
+ * sends SQL itself. Two writes of the same row are never in one statement.
  *
  * If ROWS->result is NULL and there is no error, the caller must run SQL by
  * itself: there was no connection in time, BATCHER has too many texts, or a

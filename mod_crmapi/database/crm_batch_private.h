@@ -69,9 +69,8 @@ struct crm_batch_waiter_t {
 
 /* How requests of a kind share statements. */
 typedef struct crm_batch_rule_t {
-    /* How long later requests wait for a running statement: half of the time that
-     * statements recently took, but no less and no more than this. */
-    apr_interval_time_t holds_up_min, holds_up_max;
+    /* How long later requests wait for a running statement. */
+    apr_interval_time_t holds_up;
     /* A batch takes as many requests as were recently answered in TIME, but at
      * least MIN, so that requests share statements also on a busy machine,
      * where each statement is slow. */
@@ -102,7 +101,6 @@ typedef struct crm_queue_t {
     int limit;                  /* maximum number of requests in a statement;
                                    lower after failures */
     apr_interval_time_t cost;   /* time for a request, a moving average */
-    apr_interval_time_t took;   /* time for a statement, a moving average */
     apr_interval_time_t used;   /* when the last request arrived */
 } crm_queue_t;
 

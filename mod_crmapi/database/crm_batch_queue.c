@@ -16,15 +16,13 @@
 
 /* Reads: a request waits only a short time for others. */
 static const crm_batch_rule_t reads = {
-    apr_time_from_msec(1), apr_time_from_msec(1), apr_time_from_msec(5), 4,
-    apr_time_from_msec(10)
+    apr_time_from_msec(1), apr_time_from_msec(5), 4, apr_time_from_msec(10)
 };
 
 /* Writes: most of their time is the commit, which takes as long for many as for
- * one. The next statement runs while this one commits. crm_sql_batch() limits the
- * time in which they hold locks. */
+ * one. crm_sql_batch() limits the time in which they hold locks. */
 static const crm_batch_rule_t writes = {
-    apr_time_from_msec(1), apr_time_from_msec(20), apr_time_from_msec(20), 32, 0
+    apr_time_from_msec(20), apr_time_from_msec(20), 32, 0
 };
 
 /* How long a thread sleeps in poll() at first, before it looks whether its request
@@ -153,17 +151,6 @@ static int add_waiting(const crm_batch_call_t *call, int change)
     return source->add_waiting ? source->add_waiting(change, source->baton) : 0;
 }
 
-/* Return when the next statement of QUEUE may start, although one runs. */
-static apr_interval_time_t next_turn(const crm_queue_t *queue)
-{
-    const crm_batch_rule_t *rule = queue->rule;
-    apr_interval_time_t half = queue->took / 2;
-
-    return queue->sent + (half < rule->holds_up_min ? rule->holds_up_min
-                          : half > rule->holds_up_max ? rule->holds_up_max
-                          : half);
-}
-
 /* Return the time at which CALL, which waits on WAITER, must check again. */
 static apr_interval_time_t wake_time(const crm_batch_call_t *call,
                                      const crm_batch_waiter_t *waiter,
@@ -177,8 +164,8 @@ static apr_interval_time_t wake_time(const crm_batch_call_t *call,
         return at;
     }
     if (waiter == queue->waiting.first && !queue->gathering
-        && next_turn(queue) < end) {
-        end = next_turn(queue);
+        && queue->sent + queue->rule->holds_up < end) {
+        end = queue->sent + queue->rule->holds_up;
     }
     return end < at ? end : at;
 }
@@ -187,7 +174,7 @@ static apr_interval_time_t wake_time(const crm_batch_call_t *call,
 static int is_turn(const crm_queue_t *queue, apr_interval_time_t now)
 {
     return !queue->gathering
-           && (!queue->busy || now >= next_turn(queue));
+           && (!queue->busy || now >= queue->sent + queue->rule->holds_up);
 }
 
 /* Set the verdict of CALL, which has none, at the time NOW.

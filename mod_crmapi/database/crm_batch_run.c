@@ -13,7 +13,7 @@
 
 /* A longer time counts as this, so that the average soon recovers after a wait
  * for a lock. */
-#define TIME_MAX apr_time_from_msec(40)
+#define COST_MAX apr_time_from_msec(40)
 
 /* Return the value of SQL's bind NUMBER, from 1. */
 static const char *value_of(const crm_sql_t *sql, int number)
@@ -272,22 +272,17 @@ static void answer_here(crm_batch_waiter_t *waiter, const crm_batch_t *batch)
     crm_waiter_wake(&wake);
 }
 
-/* Return AVERAGE, a moving average of times, with TIME. 0: there was none yet. */
-static apr_interval_time_t average(apr_interval_time_t average,
-                                   apr_interval_time_t time)
+/* Update the queue's cost by the time that BATCH took. */
+static void note_cost(const crm_batch_t *batch)
 {
-    time = time < TIME_MAX ? time : TIME_MAX;
-    return average ? (7 * average + time) / 8 : time;
-}
-
-/* Update the averages of the queue by the time that BATCH took. */
-static void note_time(const crm_batch_t *batch)
-{
-    apr_interval_time_t took = crm_time_monotonic() - batch->began;
+    apr_interval_time_t cost = (crm_time_monotonic() - batch->began)
+                               / batch->count;
     crm_queue_t *queue = batch->queue;
 
-    queue->took = average(queue->took, took);
-    queue->cost = average(queue->cost, took / batch->count);
+    if (cost > COST_MAX) {
+        cost = COST_MAX;
+    }
+    queue->cost = queue->cost ? (7 * queue->cost + cost) / 8 : cost;
 }
 
 /* Set the maximum number of requests in the next statement: half of BATCH's if
@@ -318,7 +313,7 @@ void crm_batch_finish(crm_batch_t *batch, crm_batcher_t *batcher)
     pthread_mutex_lock(&batcher->lock);
     queue->running--;
     queue->busy &= queue->last != batch->number;
-    note_time(batch);
+    note_cost(batch);
     note_success(batch);
     wake[woken++] = crm_queue_next(queue);
     while ((waiter = batch->waiters.first)) {

@@ -392,10 +392,11 @@ START_TEST(slow_ones_hold_up_nobody)
 }
 END_TEST
 
-/* Run CLIENT's statement until it was quick 20 times in succession, so that it is
+/* Run TEXT with VALUE until it was quick 20 times in succession, so that it is
  * shared, also on a busy machine. */
-static void be_quick(client_t *client)
+static void be_quick(const char *text, const char *value)
 {
+    client_t *client = prepare(0, text, value, "warm");
     int quick = 0;
 
     for (int i = 0; quick < 20; i++) {
@@ -415,7 +416,7 @@ static void be_quick(client_t *client)
  * slow statement is soon forgotten. */
 START_TEST(one_leader)
 {
-    be_quick(prepare(0, LOCKED, "8", "warm"));
+    be_quick(LOCKED, "8");
     for (int i = 0; i < 4; i++) {
         prepare(i, LOCKED, i ? "8" : "7", apr_itoa(pool, i));
     }
@@ -1184,47 +1185,6 @@ START_TEST(updates)
 }
 END_TEST
 
-/* A write of the row 1 with INSERT_LOCKED, which waits for the lock ID. */
-static client_t *prepare_locked(int i, const char *id)
-{
-    client_t *client = prepare_write(i, 0, 1, 1, id);
-
-    client->text = INSERT_LOCKED;
-    return client;
-}
-
-/* How long after a write that does not end the next one ends, if writes were quick
- * until now. Both are of one row, so they share no statement. */
-static apr_interval_time_t time_of_the_next(void)
-{
-    apr_interval_time_t began;
-
-    be_quick(prepare_locked(0, "8"));
-    prepare_locked(0, "7");
-    prepare_locked(1, "8");
-    look("SELECT pg_advisory_lock(7)");
-    gather(2);
-    began = crm_time_monotonic();
-    gate_set(&gate.closed, 0);
-    pthread_join(clients[1].thread, NULL);
-    began = crm_time_monotonic() - began;
-    ck_assert_int_eq(is_done(&clients[0]), 0);
-    look("SELECT pg_advisory_unlock(7)");
-    pthread_join(clients[0].thread, NULL);
-    return began;
-}
-
-/* It may take long by chance on a busy machine, but not always. */
-START_TEST(the_next_write_starts_before_the_last_ends)
-{
-    int tries = 0;
-
-    while (time_of_the_next() >= apr_time_from_msec(20)) {
-        ck_assert_int_lt(tries++, 20);
-    }
-}
-END_TEST
-
 /* What others lock makes the statement fail soon, not wait. */
 START_TEST(writes_do_not_wait_for_locks)
 {
@@ -1289,7 +1249,6 @@ int main(void)
     tcase_add_test(tcase, unconfirmed_inserts_are_not_repeated);
     tcase_add_test(tcase, a_failure_makes_smaller_batches);
     tcase_add_test(tcase, updates);
-    tcase_add_test(tcase, the_next_write_starts_before_the_last_ends);
     tcase_add_test(tcase, writes_do_not_wait_for_locks);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);
