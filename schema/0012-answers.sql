@@ -309,9 +309,9 @@ $$;
 -- Add the answer ANSWER, an id, to CONVERSATION, and the job that sends it. In a
 -- chat it is sent: the next poll shows it, with the name of the admin whom the
 -- conversation is assigned to, by id or address. COPIES: addresses for a mail; others
--- have none, nor a subject. METADATA is what the caller says of it. FILES of a mail or a
--- chat: an array of {id, filename, content_type, size, data}, the last in base64. Returns the message;
--- no row if there is no such conversation, or it takes no such answer:
+-- have none, nor a subject. METADATA is what the caller says of it. FILES of a mail or
+-- a chat: an array of {id, filename, content_type, size, data}, the last in base64.
+-- Returns the message; no row if there is no such conversation, or it takes no such answer:
 -- answer_refusal(). It is later than what was said before, also if the clock was set
 -- back since: a reader behind that sees it, and it answers what was said.
 -- Locks: conversation, chat_unseen. For the API.
