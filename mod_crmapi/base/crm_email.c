@@ -58,9 +58,7 @@ static const char *with_small_sharp_s(const char *domain, apr_pool_t *pool)
  * leaves out or takes since: stored forms shall not depend on that. */
 static int has_refused(const char *domain)
 {
-    static const struct {
-        UChar32 from, to;
-    } refused[] = {
+    static const crm_chars_t refused[] = {
         {0x115f, 0x1160}, {0x17b4, 0x17b5}, {0x1806, 0x1806}, {0x180e, 0x180e},
         {0x2061, 0x2063}, {0x206a, 0x206f}, {0x3164, 0x3164}, {0xffa0, 0xffa0},
         {0x1d173, 0x1d17a},
@@ -69,10 +67,8 @@ static int has_refused(const char *domain)
 
     for (int32_t at = 0; domain[at];) {
         U8_NEXT(domain, at, -1, c);
-        for (size_t i = 0; i < CRM_NELTS(refused); i++) {
-            if (c >= refused[i].from && c <= refused[i].to) {
-                return 1;
-            }
+        if (crm_text_is_in(c, refused, CRM_NELTS(refused))) {
+            return 1;
         }
     }
     return 0;

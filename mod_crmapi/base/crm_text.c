@@ -281,6 +281,16 @@ static int has_blank(const char *s, apr_size_t len)
     return 0;
 }
 
+int crm_text_is_in(apr_int32_t c, const crm_chars_t *ranges, apr_size_t count)
+{
+    for (apr_size_t i = 0; i < count; i++) {
+        if (c >= ranges[i].from && c <= ranges[i].to) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 int crm_text_has_control(const char *s, apr_size_t len)
 {
     for (apr_size_t i = 0; i < len; i++) {

@@ -45,6 +45,14 @@ apr_size_t crm_text_mark(const char *s, apr_size_t len);
  * UTF-32 in little-endian order. */
 int crm_text_has_wide_mark(const char *s, apr_size_t len);
 
+/* Characters that follow each other, by their code points. */
+typedef struct crm_chars_t {
+    apr_int32_t from, to;
+} crm_chars_t;
+
+/* Return whether the character C is in one of the COUNT RANGES. */
+int crm_text_is_in(apr_int32_t c, const crm_chars_t *ranges, apr_size_t count);
+
 /* Return whether the LEN bytes at S have an ASCII control character. */
 int crm_text_has_control(const char *s, apr_size_t len);
 

@@ -9,20 +9,17 @@
 
 #include "crm_array.h"
 #include "crm_buf.h"
-
-typedef struct range_t {
-    UChar32 from, to;
-} range_t;
+#include "crm_text.h"
 
 /* Blanks that Unicode calls letters or symbols. */
-static const range_t blanks[] = {
+static const crm_chars_t blanks[] = {
     {0x115f, 0x1160}, {0x180e, 0x180e}, {0x2800, 0x2800}, {0x3164, 0x3164},
     {0xffa0, 0xffa0},
 };
 
 /* Marks that are not seen: soft hyphen, zero width space, word joiner, invisible
  * operators, byte order mark, tags; and those of direction. */
-static const range_t unseen[] = {
+static const crm_chars_t unseen[] = {
     {0xad, 0xad}, {0x61c, 0x61c}, {0x200b, 0x200b}, {0x200e, 0x200f},
     {0x202a, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff},
     {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
@@ -30,29 +27,19 @@ static const range_t unseen[] = {
 
 /* What domains and schemes take for a dot, a colon, a slash: also in their wide
  * forms (UTS 46). */
-static const range_t dots[] = {
+static const crm_chars_t dots[] = {
     {'.', '.'}, {0x2024, 0x2024}, {0x3002, 0x3002}, {0xfe52, 0xfe52},
     {0xff0e, 0xff0e}, {0xff61, 0xff61},
 };
-static const range_t colons[] = {
+static const crm_chars_t colons[] = {
     {':', ':'}, {0xfe13, 0xfe13}, {0xfe55, 0xfe55}, {0xff1a, 0xff1a},
 };
-static const range_t slashes[] = {
+static const crm_chars_t slashes[] = {
     {'/', '/'}, {'\\', '\\'}, {0xfe68, 0xfe68}, {0xff0f, 0xff0f},
     {0xff3c, 0xff3c},
 };
 
-#define IS(c, ranges) is_in(c, ranges, CRM_NELTS(ranges))
-
-static int is_in(UChar32 c, const range_t *ranges, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (c >= ranges[i].from && c <= ranges[i].to) {
-            return 1;
-        }
-    }
-    return 0;
-}
+#define IS(c, ranges) crm_text_is_in(c, ranges, CRM_NELTS(ranges))
 
 static int is_blank(UChar32 c)
 {
