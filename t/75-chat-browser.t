@@ -398,20 +398,26 @@ subtest "a page that replaces its body keeps the chat" => sub {
         . ".hasAttribute('data-turbo-permanent')"), "nor does a morph remove it");
 };
 
-subtest "two windows of a visitor" => sub {
+# Open a page with two windows, both with the chat.
+sub open_two {
     browser("open", url("two", "localhost"));
-    my $frame = sub { "frames[$_[0]].document.querySelector('$HOST')"
-        . ".shadowRoot" };
-    my $texts = sub { browser("eval", "[...(" . $frame->($_[0])
-        . ").querySelectorAll('.log p')].map((p) => p.lastChild.textContent)"
-        . ".join('|')") };
     ok(wait_for(sub { browser("eval", "[0, 1].every((i) =>"
         . " frames[i].document.querySelector('$HOST'))") }, 10), "are there");
-    browser("eval", $frame->($_) . ".querySelector('.launch').click()")
+}
+
+# The root of the chat in the window NUMBER, an expression.
+sub frame { "frames[$_[0]].document.querySelector('$HOST').shadowRoot" }
+
+subtest "two windows of a visitor" => sub {
+    open_two();
+    my $texts = sub { browser("eval", "[...(" . frame($_[0])
+        . ").querySelectorAll('.log p')].map((p) => p.lastChild.textContent)"
+        . ".join('|')") };
+    browser("eval", frame($_) . ".querySelector('.launch').click()")
         for 0, 1;
     ok(wait_for(sub { $texts->(0) =~ /three$/
         && $texts->(1) =~ /three$/ }, 15), "both show the conversation");
-    browser("eval", "(() => { const root = " . $frame->(0) . ";"
+    browser("eval", "(() => { const root = " . frame(0) . ";"
         . " root.querySelector('textarea').value = 'four';"
         . " root.querySelector('form button').click(); })()");
     ok(wait_for(sub { $texts->(1) =~ /\|four$/ }, 15),
@@ -423,13 +429,10 @@ subtest "two windows of a visitor" => sub {
 };
 
 subtest "a chat that was begun in another window" => sub {
-    my $in = sub { "frames[$_[0]].document.querySelector('$HOST')"
-        . ".shadowRoot.querySelector('$_[1]')" };
-    browser("open", url("two", "localhost"));
+    my $in = sub { frame($_[0]) . ".querySelector('$_[1]')" };
+    open_two();
     browser("eval", "localStorage.clear()");
-    browser("open", url("two", "localhost"));
-    ok(wait_for(sub { browser("eval", "[0, 1].every((i) =>"
-        . " frames[i].document.querySelector('$HOST'))") }, 10), "are there");
+    open_two();
     browser("eval", "void (" . $in->(0, "textarea") . ".value = 'Begun here')");
     browser("eval", $in->(0, $_) . ".click()")
         for ".launch", "form button", ".close";
