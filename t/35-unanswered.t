@@ -93,6 +93,20 @@ subtest "an answer of ours, and a step of a sequence" => sub {
     ok(waits($talk), "whatever else is done with it");
     is_deeply(listed({ unanswered => "true", active => "true" }, $talk), [],
         "which other filters say");
+
+    my $enrollment = $w->start($w->template([{ email_subject => "S",
+        email_body => "B", delay => "1h" }]), auto_approve => \1,
+        contact => { emails => ["step\@x.example"] })->{enrollment_id};
+    worker(database => $database)->once;        # makes the step, due in an hour
+    my $step = sql($database, "SELECT id FROM crmapi.enrollment_step"
+        . " WHERE enrollment_id = '$enrollment'");
+    my $send = sub { sql($database, "SELECT crmapi.step_message(workspace_id,"
+        . " '$talk', id, now() $_[0]) FROM crmapi.enrollment_step"
+        . " WHERE id = '$step'") };
+    $send->("- interval '1 day'");
+    ok(waits($talk), "a step that was sent before is no answer");
+    $send->("");
+    ok(!waits($talk), "a step is one");
 };
 
 subtest "what others are shown" => sub {
