@@ -3,27 +3,15 @@
  * 17.2). With CRM_FUZZ_DATABASE, a connection string, each result is compared
  * with that of the database's function. */
 /* libFuzzer: -max_len=256 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <libpq-fe.h>
 
-#include "apr_general.h"
 #include "apr_strings.h"
+
+#include "fuzz.h"
 
 #include "crm_email.h"
 #include "crm_phone.h"
 #include "crm_text.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* Return the connection to compare with, NULL if there is none. */
 static PGconn *database(void)
@@ -103,18 +91,14 @@ static void email(const char *text, apr_pool_t *pool)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *pool;
+    apr_pool_t *pool = fuzz_pool(NULL);
     const char *text;
 
-    if (!pool) {
-        apr_initialize();
-        apr_pool_create(&pool, NULL);
-    }
     text = apr_pstrmemdup(pool, (const char *)data, size);
     if (crm_text_valid_utf8(text, strlen(text))) {
         phone(text, pool);
         email(text, pool);
     }
-    apr_pool_clear(pool);
+    apr_pool_destroy(pool);
     return 0;
 }

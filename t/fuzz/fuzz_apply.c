@@ -1,28 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_apply.c: the documents of crmapictl apply */
 /* libFuzzer: -max_len=8192 */
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "apr_general.h"
+#include "fuzz.h"
 
 #include "crm_shape.h"
 #include "crm_resources.h"
 #include "crm_text.h"
 #include "crmapictl_document.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* Each item has a kind, and a place that an error can name. */
 static void judge(ctl_t *ctl, const apr_array_header_t *items)
@@ -40,26 +28,26 @@ static void judge(ctl_t *ctl, const apr_array_header_t *items)
     }
 }
 
+/* Make the shapes of all resources in POOL. */
+static void init(apr_pool_t *pool)
+{
+    must(!crm_shape_init(crm_resources, pool));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *root;
+    apr_pool_t *pool = fuzz_pool(init);
     apr_array_header_t *items;
     crm_error_t *error;
     char path[64];
     const char *args[] = {path, NULL};
-    ctl_t ctl = {.args = args};
+    ctl_t ctl = {.args = args, .pool = pool};
     ctl_given_t given[] = {{CTL_SET, "A=a"}, {CTL_SET, "NAME=x ${A} y"}};
     int fd = memfd_create("document", MFD_CLOEXEC);
 
-    if (!root) {
-        apr_initialize();
-        apr_pool_create(&root, NULL);
-        must(!crm_shape_init(crm_resources, root));
-    }
     must(fd >= 0 && write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    apr_pool_create(&ctl.pool, root);
-    ctl.given = apr_array_make(ctl.pool, 2, sizeof(ctl_given_t));
+    ctl.given = apr_array_make(pool, 2, sizeof(ctl_given_t));
     for (int i = 0; i < 2; i++) {
         APR_ARRAY_PUSH(ctl.given, ctl_given_t) = given[i];
     }
@@ -72,6 +60,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         judge(&ctl, items);
     }
     close(fd);
-    apr_pool_destroy(ctl.pool);
+    apr_pool_destroy(pool);
     return 0;
 }

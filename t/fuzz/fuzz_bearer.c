@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_bearer.c: the headers that are taken apart: Authorization, Prefer */
 /* libFuzzer: -max_len=512 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "crm_key.h"
 #include "crm_prefer.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* Look at a key that HEADER is said to hold, with PREFIX. */
 static void accepted(const char *header, const char *key, apr_size_t len,
@@ -41,10 +30,8 @@ static void accepted(const char *header, const char *key, apr_size_t len,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const prefixes[] = {CRM_KEY_PREFIX, "", "k"};
-    char *header = malloc(size + 1);
+    char *header = fuzz_text(data, size);
 
-    memcpy(header, data, size);
-    header[size] = '\0';
     for (int i = 0; i < 3; i++) {
         apr_size_t len = 0;
         const char *key = NULL;

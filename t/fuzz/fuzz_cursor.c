@@ -2,19 +2,14 @@
 /* fuzz_cursor.c: what a client says about what it has: cursors of lists, and
  * entity tags */
 /* libFuzzer: -max_len=512 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "apr_general.h"
 #include "apr_strings.h"
+
+#include "fuzz.h"
 
 #include "crm_cursor.h"
 #include "crm_etag.h"
 #include "crm_hash.h"
 #include "crm_time.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const crm_sort_t sorts[] = {
     {.keys = {"t.created_at"}},
@@ -22,13 +17,6 @@ static const crm_sort_t sorts[] = {
     {.keys = {"p.created_at", "s.order_index", "t.order_index",
               "t.created_at"}, .integers = {0, 1, 1}},
 };
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* What was read is one text's only, and safe to bind. */
 static void try_cursor(const char *text, const crm_sort_t *sort,
@@ -97,17 +85,9 @@ static void try_tags(const char *text, apr_pool_t *pool)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *root;
-    apr_pool_t *pool;
-    char *text = malloc(size + 1);
+    apr_pool_t *pool = fuzz_pool(NULL);
+    char *text = fuzz_text(data, size);
 
-    if (!root) {
-        apr_initialize();
-        apr_pool_create(&root, NULL);
-    }
-    apr_pool_create(&pool, root);
-    memcpy(text, data, size);
-    text[size] = '\0';
     for (size_t i = 0; i < sizeof(sorts) / sizeof(*sorts); i++) {
         try_cursor(text, &sorts[i], 1, pool);
         try_forged(data, size, &sorts[i], pool);

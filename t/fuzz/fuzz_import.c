@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_import.c: the lines of crmapictl import */
 /* libFuzzer: -max_len=8192 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "apr_general.h"
+#include "fuzz.h"
 
 #include "crm_db_copy.h"
 #include "crm_shape.h"
@@ -15,15 +12,6 @@
 #include "crm_schema.h"
 #include "crm_text.h"
 #include "crmapictl_import.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* --- instead of the database (the linker's --wrap) --- */
 
@@ -118,20 +106,19 @@ static crm_error_t *end(void *baton)
     return NULL;
 }
 
+/* Make the shapes of all resources in POOL. */
+static void init(apr_pool_t *pool)
+{
+    must(!crm_shape_init(crm_resources, pool));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *root;
+    apr_pool_t *pool = fuzz_pool(init);
     apr_int64_t count;
     crm_error_t *error;
-    apr_pool_t *pool;
     int file;
 
-    if (!root) {
-        apr_initialize();
-        apr_pool_create(&root, NULL);
-        must(!crm_shape_init(crm_resources, root));
-    }
-    apr_pool_create(&pool, root);
     file = memfd_create("lines", MFD_CLOEXEC);
     must(file >= 0 && write(file, data, size) == (ssize_t)size
          && !lseek(file, 0, SEEK_SET));

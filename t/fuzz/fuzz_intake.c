@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_intake.c: what channels send: events, answers to forms, cursors */
 /* libFuzzer: -max_len=16384 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "apr_general.h"
+#include "fuzz.h"
 
 #include "crm_intake.h"
 #include "crm_json.h"
@@ -15,15 +11,6 @@
 #include "intake_form_body.h"
 #include "intake_form_check.h"
 #include "crm_webform.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* An event: what is taken is valid and within its limits, so that there is
  * nothing to tidy. */
@@ -95,17 +82,9 @@ static void try_cursor(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *parent;
-    char *text = malloc(size + 1);
-    apr_pool_t *pool;
+    apr_pool_t *pool = fuzz_pool(NULL);
+    char *text = fuzz_text(data, size);
 
-    if (!parent) {
-        apr_initialize();
-        apr_pool_create(&parent, NULL);
-    }
-    apr_pool_create(&pool, parent);
-    memcpy(text, data, size);
-    text[size] = '\0';
     try_event((const char *)data, size, pool);
     try_form((const char *)data, size, "application/x-www-form-urlencoded",
              pool);

@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_json.c: the strict check, json-c behind it, and what can be stored */
 /* libFuzzer: -max_len=16384 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "apr_general.h"
+#include "fuzz.h"
 
 #include "crm_buf.h"
 #include "crm_json.h"
 #include "crm_json_store.h"
 #include "crm_text.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* What can be stored is JSON itself, small enough, and says the same. */
 static void store(json_object *value, apr_pool_t *pool)
@@ -60,17 +47,11 @@ static void write_string(json_object *value, apr_pool_t *pool)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *root;
+    apr_pool_t *pool = fuzz_pool(NULL);
     json_object *value = NULL;
     apr_size_t offset = 0;
     const char *wrong;
-    apr_pool_t *pool;
 
-    if (!root) {
-        apr_initialize();
-        apr_pool_create(&root, NULL);
-    }
-    apr_pool_create(&pool, root);
     wrong = crm_json_check(&offset, (const char *)data, size, pool);
     must(offset <= size);
     must(!wrong || *wrong);

@@ -3,13 +3,10 @@
 /* libFuzzer: -max_len=4096 */
 #include <ctype.h>
 #include <fcntl.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "apr_general.h"
+#include "fuzz.h"
 
 #include "crm_db_conn.h"
 #include "crm_mail_deliver.h"
@@ -17,16 +14,7 @@
 #include "crmapid_conn.h"
 #include "crmapid_lmtp_session.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 #define MAX_MESSAGE 1000
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* --- instead of the database (the linker's --wrap) --- */
 
@@ -131,15 +119,9 @@ static void serve(int socket, int client, apr_pool_t *pool)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *parent;
+    apr_pool_t *pool = fuzz_pool(NULL);
     int pair[2], room = 1 << 20;
-    apr_pool_t *pool;
 
-    if (!parent) {
-        apr_initialize();
-        apr_pool_create(&parent, NULL);
-    }
-    apr_pool_create(&pool, parent);
     must(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
     must(!setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof(room)));
     must(!fcntl(pair[0], F_SETFL, O_NONBLOCK));

@@ -1,41 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_mail.c: mails that come in, whatever they are */
 /* libFuzzer: -max_len=65536 t/mail */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <glib.h>
 
-#include "apr_general.h"
+#include "fuzz.h"
 
 #include "crm_mail.h"
 #include "crm_text.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* TEXT, which may be NULL, is something that PostgreSQL takes. */
 static void must_be_text(const char *text)
 {
-    if (text && !crm_text_valid_utf8(text, strlen(text))) {
-        abort();
-    }
+    must(!text || crm_text_valid_utf8(text, strlen(text)));
+}
+
+static void init(apr_pool_t *pool)
+{
+    (void)pool;
+    crm_mail_init();
+    g_log_set_always_fatal(G_LOG_LEVEL_CRITICAL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *parent;
+    apr_pool_t *pool = fuzz_pool(init);
     crm_mail_options_t options;
-    apr_pool_t *pool;
     crm_mail_t mail;
 
-    if (!parent) {
-        apr_initialize();
-        apr_pool_create(&parent, NULL);
-        crm_mail_init();
-        g_log_set_always_fatal(G_LOG_LEVEL_CRITICAL);
-    }
-    apr_pool_create(&pool, parent);
     memset(&options, 0, sizeof(options));
     options.attachment_bytes = 1000;
     options.authserv_ids = "mx.example.org";

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_mcp.c: JSON-RPC messages, and the arguments of tools in them */
 /* libFuzzer: -max_len=16384 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "apr_general.h"
+#include "fuzz.h"
 
 #include "crm_api.h"
 #include "crm_json.h"
@@ -14,15 +10,6 @@
 #include "mcp_arguments.h"
 #include "mcp_fields.h"
 #include "mcp_header.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* Read ARGUMENTS as those of TOOL: what comes out is a query and a body that the
  * API can read. */
@@ -76,28 +63,23 @@ static void read_parts(const mcp_message_t *message, apr_pool_t *pool)
     }
 }
 
+static void init(apr_pool_t *pool)
+{
+    must(!crm_api_init(&crm_domain, pool) && !crm_mcp_init(pool));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *root;
+    apr_pool_t *pool = fuzz_pool(init);
     const char *problem = NULL;
     mcp_message_t message;
-    apr_pool_t *pool;
-    char *text;
 
-    if (!root) {
-        apr_initialize();
-        apr_pool_create(&root, NULL);
-        must(!crm_api_init(&crm_domain, root) && !crm_mcp_init(root));
-    }
-    apr_pool_create(&pool, root);
-    text = malloc(size + 1);            /* so that reading on is seen */
-    memcpy(text, data, size);
-    must(!mcp_message_read(&message, &problem, text, size, pool) == !problem);
+    must(!mcp_message_read(&message, &problem, (const char *)data, size, pool)
+         == !problem);
     if (!problem) {
         must(message.method != NULL);
         read_parts(&message, pool);
     }
-    free(text);
     apr_pool_destroy(pool);
     return 0;
 }

@@ -1,28 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_pacing.c: a template's pacing, delays and steps, from any JSON */
 /* libFuzzer: -max_len=4096 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <json-c/json.h>
 
-#include "apr_general.h"
+#include "fuzz.h"
 
 #include "crm_json.h"
 #include "crm_pacing.h"
 #include "crm_steps.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 #define YEAR (365 * 86400)
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* What is wrong is one line that a log can have. */
 static int is_wrong(const char *wrong)
@@ -88,17 +75,11 @@ static void try_steps(json_object *value, int merge, apr_pool_t *pool)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *parent;
+    apr_pool_t *pool = fuzz_pool(NULL);
     apr_int64_t seconds = 0;
     json_object *value;
     apr_size_t offset;
-    apr_pool_t *pool;
 
-    if (!parent) {
-        apr_initialize();
-        apr_pool_create(&parent, NULL);
-    }
-    apr_pool_create(&pool, parent);
     if (!crm_json_parse(&value, &offset, (const char *)data, size, pool)) {
         try_pacing(value, pool);
         if (!is_wrong(crm_delay_parse(&seconds, value, pool))) {

@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_path.c: the path and query of a request, down to its operation */
 /* libFuzzer: -max_len=8190 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "apr_general.h"
 #include "apr_strings.h"
+
+#include "fuzz.h"
 
 #include "crm_api.h"
 #include "crm_query.h"
 #include "crm_domain.h"
 #include "crm_uuid.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* Return how many segments PATH has, without one trailing slash. */
 static int count_segments(const char *path)
@@ -57,25 +45,19 @@ static void found(const crm_path_t *route, const char *path,
     }
 }
 
+static void init(apr_pool_t *pool)
+{
+    crm_api_init(&crm_domain, pool);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *root;
+    apr_pool_t *pool = fuzz_pool(init);
     crm_arg_t args[CRM_ROUTE_ARGS] = {{NULL, 0}};
     apr_array_header_t *params;
     const crm_path_t *route;
-    apr_pool_t *pool;
-    char *path, *query;
+    char *path = fuzz_text(data, size), *query = strchr(path, '?');
 
-    if (!root) {
-        apr_initialize();
-        apr_pool_create(&root, NULL);
-        crm_api_init(&crm_domain, root);
-    }
-    apr_pool_create(&pool, root);
-    path = malloc(size + 1);
-    memcpy(path, data, size);
-    path[size] = '\0';
-    query = strchr(path, '?');
     if (query) {
         *query++ = '\0';
     }

@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_query.c: query strings, and the types' readers behind them */
 /* libFuzzer: -max_len=8190 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "apr_general.h"
 #include "apr_strings.h"
+
+#include "fuzz.h"
 
 #include "crm_query.h"
 #include "crm_resources.h"
 #include "crm_text.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* Read the value of PARAM as every filter of every operation would. */
 static void read_as_filters(const crm_query_param_t *param, apr_pool_t *pool)
@@ -48,19 +36,10 @@ static void read_as_filters(const crm_query_param_t *param, apr_pool_t *pool)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *root;
+    apr_pool_t *pool = fuzz_pool(NULL);
     apr_array_header_t *params;
-    apr_pool_t *pool;
-    char *query;
+    char *query = fuzz_text(data, size);
 
-    if (!root) {
-        apr_initialize();
-        apr_pool_create(&root, NULL);
-    }
-    apr_pool_create(&pool, root);
-    query = malloc(size + 1);           /* so that reading on is seen */
-    memcpy(query, data, size);
-    query[size] = '\0';
     crm_query_parse(&params, query, pool);
     for (int i = 0; i < params->nelts; i++) {
         const crm_query_param_t *param = &APR_ARRAY_IDX(params, i,

@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_redis.c: what a server answers to the store of budgets */
 /* libFuzzer: -max_len=8192 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "apr_general.h"
-#include "apr_pools.h"
+#include "fuzz.h"
 
 #include "crm_redis.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 /* So many bytes come at once. */
 #define PIECE 4096
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* --- instead of a server (the linker's --wrap) --- */
 

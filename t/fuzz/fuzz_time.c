@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_time.c: times of bodies and queries, and the database's */
 /* libFuzzer: -max_len=64 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "crm_time.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* What is written is read as the same instant. */
 static void write_and_read(apr_time_t time)
@@ -55,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *text = (const char *)data;
     apr_time_t time = 0, in_query = 0;
-    char *copy;
+    char *copy = fuzz_text(data, size);
 
     if (!crm_time_parse(&time, text, size)) {
         must(!crm_time_parse_query(&in_query, text, size)
@@ -65,9 +54,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else if (!crm_time_parse_query(&in_query, text, size)) {
         write_and_read(in_query);
     }
-    copy = malloc(size + 1);
-    memcpy(copy, text, size);
-    copy[size] = '\0';
     from_database(copy);
     free(copy);
     return 0;

@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_token.c: what comes with links from mails: tokens, and forms */
 /* libFuzzer: -max_len=4096 */
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "apr_general.h"
+#include "fuzz.h"
 
 #include "crm_form.h"
 #include "crm_token.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(int is)
-{
-    if (!is) {
-        abort();
-    }
-}
 
 /* Only one text says what a token says: what is made of what was read, and of
  * its parts, is the same. */
@@ -53,17 +40,9 @@ static void try_form(const char *text, size_t size, const char *type,
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static apr_pool_t *parent;
-    char *text = malloc(size + 1);
-    apr_pool_t *pool;
+    apr_pool_t *pool = fuzz_pool(NULL);
+    char *text = fuzz_text(data, size);
 
-    if (!parent) {
-        apr_initialize();
-        apr_pool_create(&parent, NULL);
-    }
-    apr_pool_create(&pool, parent);
-    memcpy(text, data, size);
-    text[size] = '\0';
     try_token(text, size, pool);
     /* and with nothing behind the bytes */
     try_form((const char *)data, size, "application/x-www-form-urlencoded",
