@@ -25,37 +25,16 @@ sub with_template {
     return $w;
 }
 
-# Start COUNT sequences in W, each for a contact of its own, as the API does,
-# in one statement.
+# Start COUNT sequences in W, each for a contact of its own.
 sub start_many {
     my ($w, $count, $auto) = @_;
-    $auto //= "true";
-    my ($id, $bot) = ($w->id, $w->agent);
     my ($first, $last) = ($contacts + 1, $contacts += $count);
-    sql($database, <<"END");
-WITH made AS (
-    INSERT INTO crmapi.contact (id, workspace_id, bot_id, first_name, emails,
-        phone_numbers)
-    SELECT gen_random_uuid(), '$id', '$bot', 'C' || n,
+    $w->start_many("SELECT gen_random_uuid() AS id,
         jsonb_build_array(jsonb_build_object('email', n || '\@x.example',
-            'is_primary', true)),
-        jsonb_build_array(jsonb_build_object('phone_number', '+4930' || 1000000 + n,
-            'is_primary', true))
-    FROM generate_series($first, $last) n RETURNING id),
-sequences AS (
-    INSERT INTO crmapi.sequence (id, workspace_id, name, bot_id, template_id,
-        auto_approve)
-    SELECT id, '$id', 'S', '$bot', '$w->{template}', $auto FROM made
-    RETURNING id),
-enrolled AS (
-    INSERT INTO crmapi.enrollment (id, workspace_id, sequence_id, contact_id,
-        contact_action)
-    SELECT gen_random_uuid(), '$id', s.id, s.id, 'created' FROM sequences s
-    RETURNING id)
-INSERT INTO crmapi.job (workspace_id, kind, payload)
-SELECT '$id', 'sequence.generate', jsonb_build_object('enrollment_id', id)
-FROM enrolled
-END
+            'is_primary', true)) AS emails,
+        jsonb_build_array(jsonb_build_object('phone_number',
+            '+4930' || 1000000 + n, 'is_primary', true)) AS phone_numbers
+        FROM generate_series($first, $last) n", $auto // 1);
 }
 
 # How many enrollments of W are in which state.
@@ -202,7 +181,7 @@ subtest "a stop that commits before a send" => sub {
     my %conf = (sms_relay => "http", provider_url => $provider->url,
         relay_concurrency => 16, webhook_threads => 0,
         log_level => "warning");
-    start_many($w, $count, "false");
+    start_many($w, $count, 0);
     my $worker = worker(database => $database, no_start => 1,
         conf => { %conf, threads => 8, log_level => "notice" });
     $worker->once;

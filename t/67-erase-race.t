@@ -39,33 +39,15 @@ sub phone_of { return "+4930" . (1_000_000 + $_[0]) }
 # The workspace of the person N.
 sub home_of { return $workspaces[($_[0] - 1) / $EACH] }
 
-# Start a sequence for each of all people, as the API does, in one statement.
+# Start a sequence for each of all people.
 sub start_all {
     for my $i (0 .. $#workspaces) {
-        my $w = $workspaces[$i];
-        my ($id, $bot) = ($w->id, $w->agent);
         my ($first, $last) = ($i * $EACH + 1, ($i + 1) * $EACH);
-        sql($database, <<"END");
-WITH made AS (
-    INSERT INTO crmapi.contact (id, workspace_id, bot_id, phone_numbers)
-    SELECT ('00000000-0000-8000-8000-' || lpad(n::text, 12, '0'))::uuid, '$id',
-        '$bot', jsonb_build_array(jsonb_build_object('phone_number',
-            '+4930' || 1000000 + n, 'is_primary', true))
-    FROM generate_series($first, $last) n RETURNING id),
-sequences AS (
-    INSERT INTO crmapi.sequence (id, workspace_id, name, bot_id, template_id,
-        auto_approve)
-    SELECT id, '$id', 'S', '$bot', '$w->{template}', true FROM made
-    RETURNING id),
-enrolled AS (
-    INSERT INTO crmapi.enrollment (id, workspace_id, sequence_id, contact_id,
-        contact_action)
-    SELECT gen_random_uuid(), '$id', s.id, s.id, 'created' FROM sequences s
-    RETURNING id)
-INSERT INTO crmapi.job (workspace_id, kind, payload)
-SELECT '$id', 'sequence.generate', jsonb_build_object('enrollment_id', id)
-FROM enrolled
-END
+        $workspaces[$i]->start_many("SELECT ('00000000-0000-8000-8000-'
+            || lpad(n::text, 12, '0'))::uuid AS id, '[]'::jsonb AS emails,
+            jsonb_build_array(jsonb_build_object('phone_number',
+                '+4930' || 1000000 + n, 'is_primary', true)) AS phone_numbers
+            FROM generate_series($first, $last) n", 1);
     }
 }
 
