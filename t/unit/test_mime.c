@@ -318,12 +318,37 @@ static const struct {
      "<a href=\"https://x.example/?a=1&amp;b=2\">x</a>", NULL},
     {"- a\n- b", "<li>a</li>", NULL},
     {"\xd7\xa9!", "<body dir=\"auto\">\n<p>\xd7\xa9!</p>", NULL},
-    {"<script>alert(1)</script>", NULL, "<script"},
+    {"<script>alert(1)</script>\n\na", NULL, "<script"},
     {"a <img src=x onerror=alert(1)> b", NULL, "<img"},
     {"[x](javascript:alert(1))", ">x</a>", "javascript"},
     {"![x](data:text/html,y)", NULL, "data:text"},
-    {"</body></html>", NULL, "<p></body>"},
+    {"a</body></html>", NULL, "a</body>"},
     {"a\xff" "b", "\xef\xbf\xbd", "\xff"},
+    /* lines stay lines */
+    {"Main St. 1\nBerlin", "<p>Main St. 1<br />\nBerlin</p>", NULL},
+    {"a<br>b<BR />c<br/>d", "a<br />\nb<br />\nc<br />\nd</p>", NULL},
+    /* URLs are links, as in a text */
+    {"see https://x.example/a_b_c.", "see <a href=\"https://x.example/a_b_c\">"
+     "https://x.example/a_b_c</a>.", NULL},
+    {"**(https://x.example/)**", "<strong>(<a href=\"https://x.example/\">"
+     "https://x.example/</a>)</strong>", NULL},
+    {"[https://x.example/](https://y.example/)",
+     "<p><a href=\"https://y.example/\">https://x.example/</a></p>", NULL},
+    {"![https://x.example/](https://y.example/)", NULL, "<a"},
+    {"`https://x.example/`", NULL, "<a"},
+    {"<https://x.example/>", ">https://x.example/</a></p>", NULL},
+    {"https://x.example/*b*", NULL, "<a"},
+    {"https://x.example/ *b*", "</a> <em>b</em>", NULL},
+    {"a\nhttps://x.example/\nb", "a<br />\n<a ", "b</a>"},
+    {"http://x.example/?a=<b>&c", ">http://x.example/?a=</a>&amp;c", NULL},
+    /* of HTML there is the text */
+    {"<p>Hello</p>", "<p>Hello</p>", NULL},
+    {"<div>\nHello <b>you</b><br>\nand &lt;you&gt;\n</div>\n\nbye",
+     "<p>Hello you<br />\nand &lt;you&gt;</p>\n<p>bye</p>", "omitted"},
+    {"<p>https://x.example/</p>", ">https://x.example/</a></p>", NULL},
+    {"> <p>a</p>", "<blockquote>\n<p>a</p>\n</blockquote>", NULL},
+    {"a <b>b</b> <!-- c --> d", "<p>a b  d</p>", "omitted"},
+    {"<script>x()</script>\n\na", "<body dir=\"auto\">\n<p>a</p>", "omitted"},
 };
 
 START_TEST(markdown_becomes_html)
@@ -338,8 +363,21 @@ START_TEST(markdown_becomes_html)
 }
 END_TEST
 
+/* What shows nothing as HTML is sent as it is. */
+START_TEST(markdown_that_shows_nothing)
+{
+    static const char *const texts[] = {"<!-- a -->", "<script>a</script>",
+                                        "<div></div>", "> <!-- a -->", "<name>"};
+
+    ck_assert_msg(!crmd_markdown_html(texts[_i], crm_check_pool()), "%s",
+                  texts[_i]);
+}
+END_TEST
+
 /* Texts of 65,536 characters that take long if time grows with the square. */
-static const char *const nested[] = {">", "[", "*a_ ", "![", "- ", "`a ", "<"};
+static const char *const nested[] = {">", "[", "*a_ ", "![", "- ", "`a ", "<",
+                                     "http://a ", "http://a/", "<b>", "<div>\n",
+                                     "<div>\n\n", "*http://a", "http://(]"};
 
 START_TEST(markdown_takes_linear_time)
 {
@@ -349,7 +387,7 @@ START_TEST(markdown_takes_linear_time)
     for (apr_size_t i = 0; i < 65536; i++) {
         text[i] = nested[_i][i % len];
     }
-    text[65536] = '\0';
+    strcpy(text + 65533, "\n\na");
     ck_assert_ptr_nonnull(crmd_markdown_html(text, crm_check_pool()));
 }
 END_TEST
@@ -716,6 +754,7 @@ int main(void)
     tcase_add_test(mails, copies_are_in_the_header);
     tcase_add_test(mails, a_whole_subject_stays);
     tcase_add_loop_test(mails, a_file_is_no_part_of_the_mail, 0, 4);
+    tcase_add_loop_test(mails, markdown_that_shows_nothing, 0, 5);
     tcase_add_loop_test(mails, markdown_becomes_html, 0,
                         COUNT(markdown));
     tcase_add_loop_test(mails, markdown_takes_linear_time, 0,

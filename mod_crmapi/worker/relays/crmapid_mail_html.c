@@ -118,28 +118,36 @@ static void add_text(crm_buf_t *buf, const char *text, apr_size_t len)
     }
 }
 
+apr_size_t crmd_mail_url(apr_size_t *len_p, const char *text, apr_size_t len)
+{
+    apr_size_t at;
+
+    for (at = 0, *len_p = 0; at < len; at++) {
+        if ((text[at] == 'h' || text[at] == 'H')
+            && (*len_p = url_length(text + at, len - at))) {
+            break;
+        }
+    }
+    return at;
+}
+
 /* Add LINE, LEN bytes, to BUF with its URLs as links. */
 static void add_line(crm_buf_t *buf, const char *line, apr_size_t len)
 {
-    apr_size_t begin = 0;
+    while (len) {
+        apr_size_t url, at = crmd_mail_url(&url, line, len);
 
-    for (apr_size_t i = 0; i < len; i++) {
-        apr_size_t url;
-
-        if ((line[i] != 'h' && line[i] != 'H')
-            || !(url = url_length(line + i, len - i))) {
-            continue;
+        add_text(buf, line, at);
+        if (url) {
+            crm_buf_puts(buf, "<a href=\"");
+            add_text(buf, line + at, url);
+            crm_buf_puts(buf, "\">");
+            add_text(buf, line + at, url);
+            crm_buf_puts(buf, "</a>");
         }
-        add_text(buf, line + begin, i - begin);
-        crm_buf_puts(buf, "<a href=\"");
-        add_text(buf, line + i, url);
-        crm_buf_puts(buf, "\">");
-        add_text(buf, line + i, url);
-        crm_buf_puts(buf, "</a>");
-        begin = i + url;
-        i = begin - 1;
+        line += at + url;
+        len -= at + url;
     }
-    add_text(buf, line + begin, len - begin);
 }
 
 void crmd_mail_html(crm_buf_t *buf, const char *text)
