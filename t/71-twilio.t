@@ -499,6 +499,18 @@ subtest "calls that we make, that hide their number, recordings" => sub {
         RecordingUrl => "https://x.example/"), undef, "of an unknown call");
     is((talks($w, "+49183"))[0]{audio_url}, "https://api.twilio.example/r/6",
         "change nothing");
+    for my $status (qw(in-progress absent failed)) {
+        twiml_is(twilio("voice", CallSid => $sid, RecordingSid => "RE7",
+            RecordingUrl => "https://api.twilio.example/r/7",
+            RecordingStatus => $status), undef, "a recording that is $status");
+        is((talks($w, "+49183"))[0]{audio_url}, "https://api.twilio.example/r/6",
+            "is nowhere");
+    }
+    twiml_is(twilio("voice", CallSid => $sid, RecordingSid => "RE7",
+        RecordingUrl => "https://api.twilio.example/r/7",
+        RecordingStatus => "completed"), undef, "until it is completed");
+    is((talks($w, "+49183"))[0]{audio_url}, "https://api.twilio.example/r/7",
+        "audio_url");
     my $hidden = sid("CA");
     twiml_is(twilio("voice", CallSid => $hidden, CallStatus => "ringing",
         Direction => "inbound", From => "+266696687", To => $w->{phone}),

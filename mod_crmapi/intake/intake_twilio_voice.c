@@ -43,12 +43,15 @@ int crm_twilio_minutes(char *out, apr_size_t size, const char *seconds)
     return 1;
 }
 
-/* Return the URL of the recording in HOOK, or NULL. */
+/* Return the URL of the recording in HOOK, or NULL: also of one that is not there
+ * yet, or never will be. */
 static const char *recording_of(const crm_twilio_hook_t *hook)
 {
     const char *url = crm_twilio_get(hook, "RecordingUrl");
+    const char *status = crm_twilio_get(hook, "RecordingStatus");
 
-    return url && (!strncmp(url, "https://", 8) || !strncmp(url, "http://", 7))
+    return url && (!status || !strcmp(status, "completed"))
+           && (!strncmp(url, "https://", 8) || !strncmp(url, "http://", 7))
            ? url : NULL;
 }
 
