@@ -17,6 +17,7 @@ typedef enum then_t { FINISH, HANG, FLOOD } then_t;
 typedef struct script_t {
     const server_t *server;
     const char *answer;
+    const char *next;           /* the answers behind the first one, or NULL */
     then_t then;
     int patience;               /* milliseconds to wait for a second client */
     int waiting;                /* there was one */
@@ -36,6 +37,7 @@ static void serve(int fd, void *baton)
         s->waiting = poll(&next, 1, s->patience) > 0;
     }
     server_puts(fd, s->answer);
+    s->answer = s->next ? s->next : s->answer;
     if (s->then == HANG) {
         server_hang(fd);
     }
@@ -127,9 +129,10 @@ static void ask(crmd_outline_t *outline)
                                    crm_check_pool());
 }
 
-/* Ask a server that says ANSWER and does THEN. No key may come back, nothing
- * is final, and it takes no longer than it may. */
-static crmd_outline_t ask_server(const char *answer, then_t then)
+/* Ask a server that says ANSWER, then NEXT, and does THEN, in REQUESTS. No key may
+ * come back, nothing is final, and it takes no longer than it may. */
+static crmd_outline_t ask_often(const char *answer, const char *next, then_t then,
+                                int requests)
 {
     apr_time_t begin = apr_time_now();
     crmd_outline_t outline;
@@ -137,13 +140,14 @@ static crmd_outline_t ask_server(const char *answer, then_t then)
 
     memset(&script, 0, sizeof(script));
     script.answer = answer;
+    script.next = next;
     script.then = then;
     server_start(&server, serve, &script);
     config.openai_url = apr_psprintf(crm_check_pool(),
                                      "http://127.0.0.1:%d/v1", server.port);
     ask(&outline);
     server_stop(&server);
-    ck_assert_int_eq(server.connections, 1);
+    ck_assert_int_eq(server.connections, requests);
     ck_assert_msg(apr_time_now() - begin < SERVER_SOON, "it took"
                   " %d ms", (int)((apr_time_now() - begin) / 1000));
     ck_assert_msg(!outline.failure, "failed for ever: %s", outline.failure);
@@ -151,6 +155,11 @@ static crmd_outline_t ask_server(const char *answer, then_t then)
     ck_assert_msg(!outline.setback || !strstr(outline.setback, KEY),
                   "the key is told: %s", outline.setback);
     return outline;
+}
+
+static crmd_outline_t ask_server(const char *answer, then_t then)
+{
+    return ask_often(answer, NULL, then, 1);
 }
 
 static const char good[] = "{\"steps\":["
@@ -466,6 +475,32 @@ START_TEST(refused)
 }
 END_TEST
 
+/* Services that know the limit of tokens by its newer name alone. */
+static const char *const renamed[] = {
+    ERROR("\"message\":\"Unsupported parameter\",\"param\":\"max_tokens\","
+          "\"code\":\"unsupported_parameter\""),
+    ERROR("\"message\":\"Unsupported parameter: 'max_tokens' is not supported"
+          " with this model. Use 'max_completion_tokens' instead.\","
+          "\"code\":\"unsupported_parameter\""),
+};
+
+START_TEST(newer_name_of_the_limit)
+{
+    const char *no = answer_of("400", "", renamed[_i]);
+    crmd_outline_t outline = ask_often(no, completion(good, "stop"), FINISH, 2);
+    json_object *body = asked();
+
+    ck_assert_msg(!outline.setback, "%s", outline.setback);
+    ck_assert_int_eq(json_object_get_int(AT(body, "max_completion_tokens")), 777);
+    ck_assert(!json_object_object_get(body, "max_tokens"));
+    ck_assert_str_eq(json_object_get_string(AT(body, "model")), "model-1");
+    json_object_put(body);
+    outline = ask_often(no, NULL, FINISH, 2);
+    ck_assert_pstr_eq(outline.setback,
+                      "openai: status 400, unsupported_parameter");
+}
+END_TEST
+
 START_TEST(endless_body)
 {
     crmd_outline_t outline = ask_server(answer_of("200", "", "{"), FLOOD);
@@ -595,6 +630,7 @@ int main(void)
     tcase_add_loop_test(tcase, refused, 0, COUNT(refusals));
     tcase_add_loop_test(tcase, wrong_answer, 0,
                         COUNT(answers));
+    tcase_add_loop_test(tcase, newer_name_of_the_limit, 0, COUNT(renamed));
     tcase_add_test(tcase, endless_body);
     tcase_add_test(tcase, endless_headers);
     tcase_add_loop_test(tcase, hangs, 0, 3);

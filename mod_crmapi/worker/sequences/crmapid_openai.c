@@ -18,6 +18,11 @@
 /* The longest error code that is logged. */
 #define CODE_LEN 64
 
+/* The limit of tokens: every service knows the one name, or refuses it with the
+ * other one, as OpenAI does for models that reason. */
+#define LIMIT "max_tokens"
+#define NEWER_LIMIT "max_completion_tokens"
+
 /* Requests of this process that are in progress. */
 static crm_slots_t slots = CRM_SLOTS_INITIALIZER;
 
@@ -159,6 +164,37 @@ static int is_code(json_object *value)
            && len == (size_t)json_object_get_string_len(value);
 }
 
+/* Return the error object of ANSWER, NULL if it has none. */
+static json_object *error_of(const crmd_http_answer_t *answer, apr_pool_t *pool)
+{
+    json_object *body;
+
+    return parse(&body, answer->body, answer->len, pool)
+           ? json_object_object_get(body, "error") : NULL;
+}
+
+/* Return whether NAME of ERROR is a text with PART in it. */
+static int error_has(json_object *error, const char *name, const char *part)
+{
+    json_object *value = json_object_object_get(error, name);
+
+    return json_object_is_type(value, json_type_string)
+           && strstr(json_object_get_string(value), part);
+}
+
+/* Return whether ANSWER refuses LIMIT, and wants NEWER_LIMIT. */
+static int wants_newer(const crmd_http_answer_t *answer, apr_pool_t *pool)
+{
+    json_object *error;
+
+    if (answer->error || answer->cut || answer->status != 400) {
+        return 0;
+    }
+    error = error_of(answer, pool);
+    return error_has(error, "param", LIMIT)
+           || error_has(error, "message", NEWER_LIMIT);
+}
+
 /* Return the reason why the request failed, from ANSWER, whose status is not
  * 200: the status, and the code or type of an OpenAI error object. The rest of
  * the body is left out: it may quote the contact or the key, and the reason is
@@ -167,11 +203,8 @@ static const char *refusal(const crmd_http_answer_t *answer,
                            const crmd_config_t *config, apr_pool_t *pool)
 {
     static const char *const names[] = {"code", "type"};
-    json_object *body, *error = NULL;
+    json_object *error = error_of(answer, pool);
 
-    if (parse(&body, answer->body, answer->len, pool)) {
-        error = json_object_object_get(body, "error");
-    }
     for (int i = 0; i < 2; i++) {
         json_object *value = json_object_object_get(error, names[i]);
         const char *code = is_code(value) ? json_object_get_string(value)
@@ -199,8 +232,12 @@ static void generate(crmd_outline_t *outline, const crm_subject_t *subject,
     const char *fault;
 
     (void)log;
-    send_request(&answer, crmd_prompt(subject, config, result_pool), config,
-                 result_pool);
+    send_request(&answer, crmd_prompt(subject, config, LIMIT, result_pool),
+                 config, result_pool);
+    if (wants_newer(&answer, result_pool)) {
+        send_request(&answer, crmd_prompt(subject, config, NEWER_LIMIT,
+                                          result_pool), config, result_pool);
+    }
     outline->retry_after = answer.retry_after;
     if (answer.error || answer.cut) {
         outline->setback = apr_pstrcat(result_pool, "openai: ", answer.error

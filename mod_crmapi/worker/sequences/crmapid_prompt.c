@@ -129,7 +129,8 @@ static void add_message(json_object *messages, const char *role,
 }
 
 const char *crmd_prompt(const crm_subject_t *subject,
-                        const crmd_config_t *config, apr_pool_t *pool)
+                        const crmd_config_t *config, const char *limit,
+                        apr_pool_t *pool)
 {
     json_object *body = json_object_new_object();
     json_object *messages = json_object_new_array();
@@ -140,7 +141,7 @@ const char *crmd_prompt(const crm_subject_t *subject,
                 crm_json_end(make_input(subject, config), pool));
     json_object_object_add(body, "messages", messages);
     json_object_object_add(body, "response_format", make_format(subject));
-    json_object_object_add(body, "max_tokens",
+    json_object_object_add(body, limit,
                            json_object_new_int(config->openai_max_tokens));
     return crm_json_end(body, pool);
 }

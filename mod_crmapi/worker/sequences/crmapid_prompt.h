@@ -6,8 +6,9 @@
 #include "crmapid_generate.h"
 
 /* Return the body of a chat completion request for SUBJECT, as JSON text in
- * POOL. */
+ * POOL. LIMIT is the member that limits the tokens of the answer. */
 const char *crmd_prompt(const crm_subject_t *subject,
-                        const crmd_config_t *config, apr_pool_t *pool);
+                        const crmd_config_t *config, const char *limit,
+                        apr_pool_t *pool);
 
 #endif /* CRMAPID_PROMPT_H */
