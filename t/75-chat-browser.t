@@ -174,6 +174,30 @@ subtest "a file is stored, and never shown" => sub {
     sql($database, "DELETE FROM crmapi.message WHERE content = 'Here.'");
 };
 
+subtest "URLs of an answer are links" => sub {
+    my @urls = ("https://x.example/pay?a=1&b=%20#c", "HTTP://X.example",
+        "https://x.example/a_(b)", "https://x.example/ü/日", "http://[::1]:8/");
+    my $said = "Pay: $urls[0], or ($urls[1]). See $urls[2])\n$urls[3]。次 <$urls[4]>"
+        . " javascript:alert(1) https:// www.x.example http://.";
+    answer("Where <i>is</i> it?", "assistant", $said);
+    ok(wait_for(sub { shown() =~ /assistant: \Q$said\E\z/ }, 15), "a text as it is");
+    is_deeply(chat("[...\$('.log').lastChild.querySelectorAll('a')].map((a) =>"
+        . " a.textContent + (a.textContent === a.getAttribute('href') ? '' :"
+        . " ' is not ' + a.getAttribute('href')))"), \@urls, "with links");
+    is(chat("\$('.log a').target + ' ' + \$('.log a').rel"), "_blank noreferrer",
+        "which leave the page where it is");
+    is(chat("getComputedStyle(\$('.log a')).color"),
+        chat("getComputedStyle(\$('.log .assistant')).color"),
+        "and have the color of the text");
+    browser("insert", "http://x.example/");
+    browser("click", "$HOST >>> [type=submit]");
+    ok(wait_for(sub { shown() =~ m{user: http://x\.example/\z} }, 15), "it is said");
+    is(chat("\$('.log').lastChild.querySelectorAll('a').length"), 0,
+        "the visitor's own are not");
+    sql($database, "DELETE FROM crmapi.message WHERE content LIKE 'Pay: %'"
+        . " OR content = 'http://x.example/'");
+};
+
 subtest "an answer is there within 100 ms, with the teammate's name" => sub {
     my $talk = sql($database, "SELECT conversation_id FROM crmapi.message WHERE"
         . " content = 'Where <i>is</i> it?'");

@@ -45,7 +45,7 @@ const css = `
     right: var(--gap) !important; }
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
-button, textarea { font: inherit; color: inherit; }
+a, button, textarea { font: inherit; color: inherit; }
 button { cursor: pointer; border: 1px solid transparent; }
 :focus-visible { outline: 3px solid var(--fg); outline-offset: 2px; }
 .launch {
@@ -341,10 +341,18 @@ function showUnread() {
     launch.textContent = unread ? title + " (" + unread + ")" : title;
 }
 
+// A URL ends before punctuation, and before a bracket that was not opened in it.
+const part = "(?:\\([^\\s()<>]*\\)|[^\\s()<>\\u3000-\\u303f\\uff00-\\uffef";
+const urls = RegExp("(https?://" + part + "])*" + part + ".,;:!?'\"*\\]]))", "i");
+
 function bubble(role, text, author) {
-    const who = role === "user" ? options.you || "You" : author || agentName;
+    const user = role === "user";
+    const who = user ? options.you || "You" : author || agentName;
     return make("p", { class: role, dir: "auto" },
-        make("span", { class: "name", dir: "auto" }, who + ": "), text);
+        make("span", { class: "name", dir: "auto" }, who + ": "),
+        make("span", {}, ...user ? [text] : text.split(urls).map((url, i) =>
+            i % 2 ? make("a", { href: url, target: "_blank",
+                rel: "noreferrer" }, url) : url)));
 }
 
 // Have the browser store the file ATTACHMENT of a message, never show it.
