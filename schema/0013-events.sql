@@ -299,20 +299,22 @@ $$;
 -- A contact has one trigger for the time of its change (0003-crm.sql) and for its
 -- event. A trigger costs about 12,000 instructions, a WHEN 16,000, SECURITY DEFINER
 -- with a search_path 16,000, and a statement that reads event_feed 28,000. The
--- statement that writes the time also reads event_feed, which costs 7,000.
+-- statement that writes the time also reads event_feed, which costs 7,000. In its
+-- RETURNING, NEW has two meanings from PostgreSQL 18 on.
 
 -- Add a new contact to contact_change and its custom fields to contact_member, and its
 -- event if somebody wants it. A trigger function.
 CREATE FUNCTION crmapi.contact_created() RETURNS trigger
     LANGUAGE plpgsql AS $$
 DECLARE
+    workspace uuid := NEW.workspace_id;
     types text[];       -- null: nobody wants the event
     event uuid;
 BEGIN
     INSERT INTO crmapi.contact_change (workspace_id, updated_at, id)
     VALUES (NEW.workspace_id, NEW.updated_at, NEW.id)
     RETURNING (SELECT f.types FROM crmapi.event_feed f
-               WHERE f.workspace_id = NEW.workspace_id
+               WHERE f.workspace_id = workspace
                  AND (f.log OR 'contact.created' = ANY (f.types))) INTO types;
     IF NEW.custom_fields <> '{}' THEN
         INSERT INTO crmapi.contact_member (workspace_id, id, keys)
@@ -342,6 +344,7 @@ $$;
 CREATE FUNCTION crmapi.contact_updated() RETURNS trigger
     LANGUAGE plpgsql AS $$
 DECLARE
+    workspace uuid := NEW.workspace_id;
     types text[];       -- null: nobody wants the event
     event uuid;
 BEGIN
@@ -356,7 +359,7 @@ BEGIN
         WHERE c.workspace_id = NEW.workspace_id
           AND c.updated_at = OLD.updated_at AND c.id = NEW.id
         RETURNING (SELECT f.types FROM crmapi.event_feed f
-               WHERE f.workspace_id = NEW.workspace_id
+               WHERE f.workspace_id = workspace
                  AND (f.log OR 'contact.updated' = ANY (f.types))) INTO types;
     END IF;
     IF types IS NULL THEN

@@ -175,6 +175,11 @@ my @BODIES = (
         . " workspace AND EXISTS (SELECT FROM crmapi.company o WHERE"
         . " o.workspace_id = c.workspace_id)"],
     ["across job_reap", "PERFORM crmapi.job_reap()"],
+    ["ambiguous NEW", "INSERT INTO crmapi.migration (name) VALUES (new.x)"
+        . " RETURNING (SELECT new.x) INTO n"],
+    ["ambiguous OLD", "DELETE FROM crmapi.migration m RETURNING old INTO n"],
+    ["", "DELETE FROM crmapi.migration m WHERE m.name = old.x RETURNING m.name"
+        . " INTO n"],
 );
 
 subtest "so are the statements of a function" => sub {

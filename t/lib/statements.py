@@ -12,6 +12,8 @@ statements that have faults, each as [statement, [faults]]:
     correlated TABLE   a subquery has the workspace from the query around it
     volatile FUNCTION  a write has a function whose value is another each time
     returning TABLE    RETURNING of a write reads another table
+    ambiguous NEW      RETURNING in a function has NEW or OLD, which are the
+                       statement's own rows, too, from PostgreSQL 18 on
     values TABLE       VALUES of an INSERT have a subquery: it has to be a SELECT
     across FUNCTION    a function that goes over workspaces
     unread: ERROR      the parser does not know it
@@ -35,21 +37,31 @@ QUERIES = WRITES + (ast.SelectStmt,)
 
 
 class Names(Visitor):
-    """The functions that a tree calls, whether it reads columns, and whether it
-    has subqueries."""
+    """The functions that a tree calls, whether it reads columns, of which rows,
+    and whether it has subqueries."""
 
     def __init__(self):
         super().__init__()
         self.functions, self.columns, self.subqueries = [], False, False
+        self.rows = set()
 
     def visit_FuncCall(self, ancestors, node):
         self.functions.append(node.funcname[-1].sval)
 
     def visit_ColumnRef(self, ancestors, node):
         self.columns = True
+        if isinstance(node.fields[0], ast.String):
+            self.rows.add(node.fields[0].sval)
 
     def visit_SubLink(self, ancestors, node):
         self.columns = self.subqueries = True
+
+
+def returning(tree):
+    """What RETURNING of TREE has. From 18 on the parser has options, too."""
+    clause = getattr(tree, "returningClause", None)
+    return (clause.exprs if clause
+            else getattr(tree, "returningList", None)) or ()
 
 
 def names_in(tree):
@@ -344,7 +356,11 @@ class Judge:
         for item in getattr(tree, "targetList", None) or ():
             self.subqueries(item.val, query)
         before = len(self.tables)
-        columns = self.targets(tree.returningList, query)
+        returned = returning(tree)
+        if self.variables is not None:
+            self.faults |= {f"ambiguous {name.upper()}" for item in returned
+                            for name in names_in(item).rows & {"new", "old"}}
+        columns = self.targets(returned, query)
         self.faults |= {f"returning {value.table}"
                         for value in self.tables[before:]}
         return columns
