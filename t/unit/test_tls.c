@@ -34,14 +34,15 @@ static int offers_h2;           /* a client has offered HTTP/2 */
 static int looks;               /* for an issuer's certificate in a folder */
 
 /* As lstat() of the C library, by which OpenSSL looks for files such as 01234567.0 in
- * the system's folder. */
+ * the system's folder. There can be none in /dev/null. */
 int look_for(const char *path, struct stat *info) __asm__("lstat");
 int look_for(const char *path, struct stat *info)
 {
     size_t len = strlen(path);
 
     looks += len > 10 && path[len - 11] == '/'
-             && !strcmp(path + len - 2, ".0");
+             && !strcmp(path + len - 2, ".0")
+             && strncmp(path, "/dev/null/", 10);
     return fstatat(AT_FDCWD, path, info, AT_SYMLINK_NOFOLLOW);
 }
 
@@ -304,8 +305,10 @@ static void is_not_spoken_to(const char *ca)
         ck_assert_msg(receipt.verdict == CRMD_NOT_NOW, "%s: verdict %d (%s)",
                       ways[i].scheme, receipt.verdict, receipt.reason);
         ck_assert_msg(strstr(receipt.reason, "certificate")
+                      || strstr(receipt.reason, "trust anchors")
                       || strstr(receipt.reason, "SSL")
-                      || strstr(receipt.reason, "TLS failed: "), "%s", receipt.reason);
+                      || strstr(receipt.reason, "TLS failed: "), "%s",
+                      receipt.reason);
         ck_assert_msg(!strchr(receipt.reason, '\n'), "%s", receipt.reason);
         ck_assert_msg(script.requests <= (i == 1), "%d", script.requests);
     }

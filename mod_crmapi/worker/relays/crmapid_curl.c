@@ -69,7 +69,8 @@ CURL *crmd_curl_create(const char *url, const char *protocols,
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error_text);
     if (ca_file && *ca_file) {
         curl_easy_setopt(curl, CURLOPT_CAINFO, ca_file);
-        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL);
+        /* Newer releases of libcurl take NULL for their own folder. */
+        curl_easy_setopt(curl, CURLOPT_CAPATH, "/dev/null");
     }
     return curl;
 }
