@@ -407,14 +407,18 @@ static void end_element(void *baton, const xmlChar *name)
     }
 }
 
+/* Newer releases of libxml2 give any length of text at once. */
 static void characters(void *baton, const xmlChar *text, int len)
 {
     writer_t *writer = baton;
 
-    if (!writer->gone) {
-        put(writer->buf, (const char *)text, (apr_size_t)len);
+    for (int i = 0, n; i < len && !writer->gone; i += n) {
+        for (n = 1; i + n < len && (text[i + n] & 0xc0) == 0x80; n++) {
+        }
+        put(writer->buf, (const char *)text + i, (apr_size_t)n);
         if (is_full(writer->buf)) {
             stop(writer, CRM_MAIL_CUT_HTML);
+            return;
         }
     }
 }

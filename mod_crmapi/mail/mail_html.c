@@ -27,6 +27,7 @@ typedef struct html_t {
     crm_buf_t value;            /* of the attribute that is written */
     int many;                   /* an element has too many attributes */
     int ended;                  /* the document, before more of it */
+    int begun;                  /* its body, with an element or a text */
 } html_t;
 
 /* A piece of the input. */
@@ -232,6 +233,35 @@ static int is_open(piece_t name)
     return is_name(name, "body") || is_name(name, "html");
 }
 
+/* Return whether the element NAME is not of the body. */
+static int is_of_head(piece_t name)
+{
+    static const char *const names[] = {
+        "base", "head", "html", "link", "meta", "script", "style", "title"
+    };
+
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
+        if (is_name(name, names[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Prepare for text. Some releases of libxml2 make a paragraph of that which comes
+ * before all elements, browsers and others do not. */
+static void begin_text(html_t *html)
+{
+    if (html->ended) {
+        crm_buf_puts(&html->out, "<div></div>");    /* a line of its own */
+    }
+    else if (!html->begun) {
+        crm_buf_puts(&html->out, "<body>");
+    }
+    html->ended = 0;
+    html->begun = 1;
+}
+
 /* Read the tag at AT. END: it is an end tag. */
 static void read_tag(html_t *html, int end)
 {
@@ -250,6 +280,7 @@ static void read_tag(html_t *html, int end)
         return;
     }
     crm_buf_putc(&html->out, '>');
+    html->begun |= !end && !is_of_head(name);
     if (!end && complete == 1) {
         read_raw(html, name);
     }
@@ -276,6 +307,7 @@ static void read_markup(html_t *html)
         skip_to(html, ">");
     }
     else {
+        begin_text(html);
         crm_buf_puts(&html->out, "&lt;");
         html->at++;
     }
@@ -301,9 +333,8 @@ const char *crm_mail_html(apr_size_t *len_p, unsigned *cut_p,
     while (reader.at < reader.end) {
         piece_t text = read_until(&reader, "<");
 
-        if (reader.ended && !shows_nothing(text)) {
-            crm_buf_puts(&reader.out, "<div></div>");   /* a line of its own */
-            reader.ended = 0;
+        if (!shows_nothing(text)) {
+            begin_text(&reader);
         }
         crm_mail_html_references(&reader.out, text.text, text.len, 0);
         if (reader.at < reader.end) {

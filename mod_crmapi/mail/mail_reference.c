@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mail_reference.c: character references in HTML (HTML, 13.2.5.72)
  *
- * libxml2 knows the names of HTML 4, with a semicolon, and takes numbers as they
- * are. */
+ * Releases of libxml2 differ. Some know the names of HTML 4, with a semicolon, and
+ * take numbers as they are; from 2.14 on those of HTML 5, also without one. */
 #include "mail_reference.h"
 
 #include <stdlib.h>
@@ -128,8 +128,9 @@ static int compare(const void *key, const void *row)
     return strcmp(key, ((const name_t *)row)->name);
 }
 
-/* Write the reference by name at TEXT, LEN bytes that begin with '&', if libxml2 does
- * not read it so. Return its length; 0: nothing was written. */
+/* Write the reference by name at TEXT, LEN bytes that begin with '&', so that any
+ * libxml2 reads it; a mere '&' before a word so that none does. Return the length of
+ * what was read; 0: nothing was written. */
 static apr_size_t put_name(crm_buf_t *out, const char *text, apr_size_t len,
                            int attribute)
 {
@@ -150,15 +151,18 @@ static apr_size_t put_name(crm_buf_t *out, const char *text, apr_size_t len,
             return n + 2;
         }
     }
-    else if (!attribute && n && (n + 1 == len || (!apr_isalnum(text[n + 1])
-                                                  && text[n + 1] != '='))) {
+    else if (n) {
         word[n + 1] = ' ';
         word[n + 2] = '\0';
-        if (strstr(bare, word)) {
+        if (!attribute && strstr(bare, word)
+            && (n + 1 == len || (!apr_isalnum(text[n + 1])
+                                 && text[n + 1] != '='))) {
             crm_buf_add(out, text, n + 1);
             crm_buf_putc(out, ';');
             return n + 1;
         }
+        crm_buf_puts(out, "&amp;");
+        return 1;
     }
     return 0;
 }

@@ -190,10 +190,10 @@ static void check_room(writer_t *writer)
     }
 }
 
-/* Add TEXT, LEN bytes. */
+/* Add TEXT, LEN bytes. Newer releases of libxml2 give any length of it at once. */
 static void write_text(writer_t *writer, const char *text, apr_size_t len)
 {
-    for (apr_size_t i = 0; i < len; i++) {
+    for (apr_size_t i = 0; i < len && writer->buf->len <= TEXT_BYTES; i++) {
         char c = text[i];
 
         if (writer->pre && c == '\n') {

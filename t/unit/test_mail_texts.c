@@ -693,6 +693,14 @@ END_TEST
 static const struct {
     const char *html, *text;
 } laid_out[] = {
+    /* a text before all elements is no paragraph */
+    {"one<div>two</div>", "one\ntwo"},
+    {"&lt;one<div>two</div>", "<one\ntwo"},
+    {"< one<div>two</div>", "< one\ntwo"},
+    {"<head><title>no</title>one<div>two</div>", "one\ntwo"},
+    {"<html>\n<style>x</style> one<div>two</div>", "one\ntwo"},
+    {"one<body style='display: none'><div>two</div>", "one\ntwo"},
+    {"<body style='display: none'>one</body><p>two", "one\n\ntwo"},
     /* what follows the document (HTML, 13.2.6.4.22) */
     {"<html><body><p>one</p></body></html><p>two</p>", "one\n\ntwo"},
     {"<html><head><title>no</title></head><body>one</body></html>\n"
