@@ -583,7 +583,7 @@ BEGIN
     INTO refs FROM crmapi.message m
     WHERE m.workspace_id = answer_names.workspace
       AND m.conversation_id = taken.conversation_id
-      AND m.external_id LIKE '<%@%>' AND m.id <> taken.id
+      AND m.external_id LIKE '<%>' AND m.id <> taken.id
       AND (m.role <> 'system' OR m.reply_id IS NOT NULL)
       AND m.created_at <= taken.created_at
     ORDER BY m.created_at DESC, m.id DESC LIMIT 1;
@@ -639,13 +639,14 @@ BEGIN
 END
 $$;
 
--- REFS, Message-IDs, as the value of the header References: what is no such id is
--- left out, and of many the first and the last 20 are kept. Internal.
+-- REFS, Message-IDs, as the value of the header References: what cannot be in a line
+-- of it is left out, and of many the first and the last 20 are kept. Some mail programs
+-- write ids without an @. Internal.
 CREATE FUNCTION crmapi.answer_thread(refs text[]) RETURNS text
     LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     ids text[] := ARRAY(SELECT r.id FROM unnest(refs) WITH ORDINALITY r(id, n)
-        WHERE r.id ~ '^<[!-;=?-~]+@[!-;=?-~]+>$' AND length(r.id) <= 250
+        WHERE r.id ~ '^<[!-;=?-~]+>$' AND length(r.id) <= 900
         ORDER BY r.n);
     n integer := cardinality(ids);
 BEGIN

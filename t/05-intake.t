@@ -288,8 +288,10 @@ subtest "18.4 the thread of an answer" => sub {
     is($thread->({ external_id => "<1\@x>" }, { external_id => "SM1" }),
         "<1\@x>", "not what is no Message-ID");
     is($thread->($refs->("<3\@x>", "<a b\@x>", "<2\@x", "<x>\n<2\@x>", "<2\@x>",
-        "<" . "a" x 250 . "\@x>", "<\@x>")), "<2\@x> <3\@x>",
+        "<" . "a" x 900 . "\@x>", "<>", "<\xfc\@x>")), "<2\@x> <3\@x>",
         "what cannot be in a header is left out");
+    is($thread->($refs->("<3>", "<" . "a" x 800 . "\@x>", "<2\@x\@y>")),
+        "<" . "a" x 800 . "\@x> <2\@x\@y> <3>", "but not what is only unusual");
     is($thread->($refs->("<21\@x>", map { "<$_\@x>" } 1 .. 20)),
         join(" ", map { "<$_\@x>" } 1 .. 21), "21 are kept");
     is($thread->($refs->("<30\@x>", map { "<$_\@x>" } 1 .. 29)),
