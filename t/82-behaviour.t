@@ -257,7 +257,7 @@ subtest "GET one message: include" => sub {
             "include=$names shows these");
     }
     error_is(ask($operation, { include => $_ }), 422, "validation_error",
-        "include=$_: 422", ["include"]) for wrong_values($include), "html,x";
+        "include=$_: 422", ["include"]) for wrong_values($include), "html,x", ",", " , ";
 };
 
 # --- bodies, which leave much behind: in a workspace of their own -------------

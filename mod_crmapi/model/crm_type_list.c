@@ -286,6 +286,9 @@ static const char *names_parse_query(const char **bind_p,
     const char *list = "";
 
     *bind_p = apr_array_pstrcat(pool, parts, ',');
+    if (!parts->nelts) {
+        return "must not be empty";
+    }
     for (int i = 0; i < parts->nelts; i++) {
         if (!is_value(field, APR_ARRAY_IDX(parts, i, const char *))) {
             for (const char *const *value = field->values; *value; value++) {
