@@ -49,7 +49,7 @@ sub with_template {
     my $n = ++$templates;
     $w->{phone} = "+493099$n";
     sql($database, "UPDATE crmapi.agent SET agent_email = 'ada$n\@crm.example',"
-        . " name = 'Ada Löwe', agent_phone = '$w->{phone}'"
+        . " name = 'Ada Löwe', agent_phone = '$w->{phone}', phone_voice_id = 'alloy'"
         . " WHERE id = '" . $w->agent . "'");
     return $w;
 }
@@ -141,6 +141,7 @@ subtest "the life of a sequence" => sub {
     my $call = ($provider->requests)[1];
     is($call->{json}{channel}, "voice", "the call");
     is($call->{json}{objective}, "Besuch", "and what for");
+    is($call->{json}{voice_id}, "alloy", "in the agent's voice");
     is($w->enrollment($id)->{status}, "completed", "completed");
 
     my $out = one_click($leave);

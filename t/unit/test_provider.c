@@ -354,6 +354,7 @@ START_TEST(what_the_provider_gets)
     json_object_put(object);
     message.channel = VOICE_CHANNEL;
     message.objective = "a date";
+    message.voice = "alloy";
     message.from_name = "Eve";
     hand_over(&crmd_relay_http, &message, SAYS("200", ""), FINISH);
     object = sent_object();
@@ -361,6 +362,7 @@ START_TEST(what_the_provider_gets)
     ck_assert(!json_object_object_get_ex(object, "from_name", NULL));
     has(object, "from", "+4930222");
     has(object, "objective", "a date");
+    has(object, "voice_id", "alloy");
     has(object, "script", sms.text);
     json_object_put(object);
     message.channel = MAIL_CHANNEL;
@@ -393,6 +395,7 @@ START_TEST(what_the_provider_gets)
         " { \"filename\": \"b\", \"content_type\": \"text\\/plain\","
         " \"data\": \"\" } ]");
     ck_assert(!json_object_object_get_ex(object, "objective", NULL));
+    ck_assert(!json_object_object_get_ex(object, "voice_id", NULL));
     json_object_put(object);
     for (size_t i = 0; i < CRM_NELTS(subjects); i++) {
         message.subject = subjects[i][0];
@@ -448,6 +451,29 @@ START_TEST(what_twilio_gets)
                      "222&To=%2B491701234567&Twiml=%3CResponse%3E%3CSay%3E%26"
                      "lt%3BDial%26gt%3B%20%09%0A%20%20%C3%BC%3C%2FSay%3E"
                      "%3C%2FResponse%3E");
+}
+END_TEST
+
+/* Twilio reads a text in the voice's language. It knows these names. */
+START_TEST(whose_voice_twilio_has)
+{
+    static const char *const voices[][2] = {
+        {"Polly.Vicki-Neural", "Polly.Vicki-Neural"},
+        {"Google.de-DE-Neural2-A", "Google.de-DE-Neural2-A"}, {"woman", "woman"},
+        {"alloy", NULL}, {"21m00Tcm4TlvDq8ikWAM", NULL}, {"Polly.\"x", NULL},
+        {"Polly.", NULL}, {"polly.Vicki", NULL}, {"women", NULL},
+    };
+    crmd_message_t message = sms;
+
+    message.channel = VOICE_CHANNEL;
+    for (size_t i = 0; i < CRM_NELTS(voices); i++) {
+        message.voice = voices[i][0];
+        hand_over(&crmd_relay_twilio, &message, SAYS("201", ""), FINISH);
+        ck_assert_msg(strstr(script.request, voices[i][1]
+            ? apr_pstrcat(crm_check_pool(), "%3CSay%20voice%3D%22", voices[i][1],
+                          "%22%3E", NULL) : "%3CSay%3E") != NULL, "%s",
+                      voices[i][0]);
+    }
 }
 END_TEST
 
@@ -688,6 +714,7 @@ int main(void)
     tcase_add_test(rest, what_the_provider_gets);
     tcase_add_test(rest, a_large_request_waits_for_nothing);
     tcase_add_test(rest, what_twilio_gets);
+    tcase_add_test(rest, whose_voice_twilio_has);
     tcase_add_test(rest, twilio_is_told_where_to_report);
     tcase_add_test(rest, without_a_sender_it_is_not_now);
     tcase_add_test(rest, what_the_configuration_lacks_is_told);

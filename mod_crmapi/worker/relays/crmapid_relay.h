@@ -42,6 +42,7 @@ typedef struct crmd_message_t {
     const char *text;           /* of an email or sms; of a call: the script */
     const char *html;           /* of an email; NULL: made from TEXT */
     const char *objective;      /* of a call, or NULL */
+    const char *voice;          /* of a call: the agent's phone_voice_id, or NULL */
     const char *unsubscribe;    /* of an email: https URL of RFC 8058, or
                                    NULL */
     const char *reply_to;       /* of an email: where replies go, or NULL */

@@ -42,9 +42,25 @@ static void add_field(crm_buf_t *buf, const char *name, const char *text)
     }
 }
 
-/* Return TwiML that says SCRIPT, in POOL. Characters that XML 1.0 does not
+/* Return whether Twilio's <Say> has VOICE, which may be NULL or another service's. */
+static int has_voice(const char *voice)
+{
+    static const char *const basic[] = {"man", "woman", "alice"};
+    const char *name = !voice ? NULL : !strncmp(voice, "Polly.", 6) ? voice + 6
+                       : !strncmp(voice, "Google.", 7) ? voice + 7 : NULL;
+
+    if (!name) {
+        return voice && CRM_IS_ONE_OF(voice, basic);
+    }
+    return *name && strspn(name, "abcdefghijklmnopqrstuvwxyz"
+                           "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
+                    == strlen(name);
+}
+
+/* Return TwiML that says SCRIPT in VOICE, in POOL. Characters that XML 1.0 does not
  * allow become spaces. */
-static const char *twiml_of(const char *script, apr_pool_t *pool)
+static const char *twiml_of(const char *script, const char *voice,
+                            apr_pool_t *pool)
 {
     char *text = apr_pstrdup(pool, script);
     crm_buf_t buf;
@@ -55,7 +71,11 @@ static const char *twiml_of(const char *script, apr_pool_t *pool)
         }
     }
     crm_buf_init(&buf, 1024, pool);
-    crm_html_put(&buf, "<Response><Say>", text, "</Say></Response>", NULL);
+    crm_buf_puts(&buf, "<Response><Say");
+    if (has_voice(voice)) {     /* otherwise it is Twilio's own, in English */
+        crm_buf_printf(&buf, " voice=\"%s\"", voice);
+    }
+    crm_html_put(&buf, ">", text, "</Say></Response>", NULL);
     crm_buf_putc(&buf, '\0');
     return buf.data;
 }
@@ -86,7 +106,7 @@ static void add_form(crm_buf_t *buf, const crmd_message_t *message,
     add_field(buf, "From", sender);
     add_field(buf, "To", message->to);
     if (crm_channel_is(message->channel, CRM_CHANNEL_PHONE)) {
-        add_field(buf, "Twiml", twiml_of(text, pool));
+        add_field(buf, "Twiml", twiml_of(text, message->voice, pool));
     }
     else {
         add_field(buf, "Body", text);

@@ -19,7 +19,7 @@ static const crmd_source_t answers = {
     " coalesce(nullif(concat_ws(' ', nullif(p.first_name, ''),"
     " nullif(p.last_name, '')), ''), nullif(c.human, '')),"
     " NULL, m.handed_over, m.content_type, m.metadata -> 'cc',"
-    " m.metadata ? 'attachments'"
+    " m.metadata ? 'attachments', NULL"
     " FROM crmapi.message m"
     " JOIN crmapi.conversation c ON c.workspace_id = m.workspace_id"
     " AND c.id = m.conversation_id"

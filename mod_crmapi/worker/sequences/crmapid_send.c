@@ -56,7 +56,7 @@ typedef struct sending_t {
 /* The columns of a source's "read". */
 enum {
     CHANNEL, TO, SUBJECT, TEXT, OBJECTIVE, FROM_EMAIL, AGENT_EMAIL, FROM_PHONE,
-    FROM_NAME, TO_NAME, PART, TAKEN, CONTENT_TYPE, COPIES, HAS_FILES
+    FROM_NAME, TO_NAME, PART, TAKEN, CONTENT_TYPE, COPIES, HAS_FILES, VOICE
 };
 
 /* The columns of a source's "files". */
@@ -161,6 +161,7 @@ static void make_message(sending_t *sending, const PGresult *result)
                                           sms ? config->sms_from
                                           : config->voice_from), pool);
         message->objective = crm_db_value(result, 0, OBJECTIVE);
+        message->voice = crm_db_value(result, 0, VOICE);
     }
     sending->relay = crmd_relay_of(config, message->channel);
 }
