@@ -284,6 +284,13 @@ subtest "a task that was begun before the clock was set back" => sub {
     is($begin->("+ interval '2 hours'"), "t", "is begun");
     is($begin->(""), "t", "and again when there is no such time yet");
     is($begin->(""), "f", "but once");
+    # a daemon first asks whether any task is due
+    my $worker = worker(database => $database, no_start => 1);
+    $worker->once;
+    sql($database, "UPDATE crmapi.upkeep SET begun_at = now() + interval '2 hours'");
+    $worker->once;
+    is(sql($database, "SELECT count(*) FROM crmapi.upkeep WHERE begun_at > now()
+        AND task <> 't'"), 0, "by a daemon, too");
 };
 
 done_testing;

@@ -214,16 +214,18 @@ static crm_error_t *run_sql(apr_int64_t *count_p, const upkeep_t *upkeep,
     return NULL;
 }
 
-/* Set *DUE_P to whether any task is due, by one statement. */
+/* Set *DUE_P to whether any task is due, by one statement: the condition is that of
+ * upkeep_begin(). */
 static crm_error_t *any_due(int *due_p, const upkeep_t *upkeep)
 {
     const char *values[3];
     crm_stmt_t stmt = {"SELECT EXISTS (SELECT FROM unnest($1::text[],"
                        " $2::interval[]) t (task, every)"
                        " LEFT JOIN crmapi.upkeep u ON u.task = t.task"
-                       " WHERE u.begun_at IS NULL OR u.begun_at <="
-                       " coalesce($3::timestamptz, statement_timestamp())"
-                       " - t.every)", 3, values};
+                       " CROSS JOIN coalesce($3::timestamptz,"
+                       " statement_timestamp()) n (at)"
+                       " WHERE u.begun_at IS NULL OR u.begun_at > n.at"
+                       " OR u.begun_at <= n.at - t.every)", 3, values};
     apr_pool_t *pool = upkeep->pool;
     apr_array_header_t *names = apr_array_make(pool, (int)TASKS,
                                                sizeof(char *));
