@@ -574,7 +574,7 @@ DECLARE
         SELECT crmapi.usage_day(w.created_at) FROM crmapi.workspace w
         WHERE w.id = usage_since.workspace);
 BEGIN
-    RETURN least(greatest(coalesce(measured, made, today), today - 31), today);
+    RETURN least(greatest(coalesce(measured, made), today - 31), today);
 END
 $$;
 

@@ -110,8 +110,8 @@ subtest "a daemon that ends cancels what upkeep is doing" => sub {
 my @FOUND = (
     ["conversation", "UPDATE", @{$TASKS[0]}[1 .. 3], "last_active_at = now()"],
     ["idempotent_answer", "DELETE", @{$TASKS[2]}[1 .. 3], "created_at = now()"],
-    ["job", "UPDATE", "(workspace_id, kind, state, leased_by, leased_until)",
-        "w.id, 'test.x', 'leased', 'x', $old", "job_reap()",
+    ["job", "UPDATE", "(workspace_id, kind, state, leased_by, leased_until,
+        run_at)", "w.id, 'test.x', 'leased', 'x', $old, $old", "job_reap()",
         "leased_until = now() + interval '1 hour'"],
 );
 
@@ -150,6 +150,29 @@ subtest "what changes between the look and the lock is left alone" => sub {
         my ($n) = $task->result;
         is($n, 1, "$call takes the other one only");
     }
+    is_deeply([sql($own, "SELECT run_at > $old, leased_by, leased_until,
+        last_error FROM crmapi.job WHERE state = 'ready'")], [["t", undef, undef,
+        "the worker x fell silent"]], "the job comes after those that wait");
+};
+
+# Why a conversation that was created long ago is not closed by upkeep.
+subtest "many conversations that stay open, or are closed, do not hide one" => sub {
+    my $own = database();
+    sql($own, "INSERT INTO crmapi.workspace (id, name, slug)
+            SELECT gen_random_uuid(), 'W', 'w';
+        INSERT INTO crmapi.agent (id, workspace_id, name)
+            SELECT id, id, 'A' FROM crmapi.workspace");
+    for my $case (map({ [100, "true, now()", $_] } qw(last_active_at
+            last_message_at activated_at)), [100, "false, $old", "last_active_at"],
+            [1, "true, $old", "last_active_at"]) {
+        my ($rows, $values, $column) = @$case;
+        sql($own, "INSERT INTO crmapi.conversation (id, workspace_id, bot_id, type,
+                created_at, active, $column)
+            SELECT gen_random_uuid(), w.id, w.id, 1, $old, $values
+            FROM crmapi.workspace w, generate_series(1, $rows)");
+    }
+    is(sql($own, "SELECT crmapi.conversation_idle(now() - interval '1 day', 90)"),
+        1, "the one that is idle is closed");
 };
 
 # What a run deletes by its age: a table, the columns of a row, its values with the
@@ -175,9 +198,10 @@ my @AGED = (
         "w.id, gen_random_uuid(), (AT)::date, 1", "day", 216, 240],
     ["worker", "id, name, host, pid, version, threads, heartbeat_at",
         "'w' || n, 'w', 'h', 1, 'v', 1, AT", "heartbeat_at", 23, 25],
+    # three pieces of each
     ["original", "workspace_id, message_id, number, created_at, bytes",
-        "w.id, md5(n::text)::uuid, 1, AT, 'x'", "created_at", 90 * 24 - 1,
-        90 * 24 + 1, 41],
+        "w.id, md5(((n + 2) / 3)::text)::uuid, (n + 2) % 3 + 1, AT, 'x'",
+        "created_at", 90 * 24 - 1, 90 * 24 + 1, 41 * 3],
 );
 
 subtest "a run deletes all that is too old, however much it is, and no more" => sub {
@@ -283,7 +307,11 @@ subtest "a task that was begun before the clock was set back" => sub {
         . " interval '1 hour', now() $_[0])") };
     is($begin->("+ interval '2 hours'"), "t", "is begun");
     is($begin->(""), "t", "and again when there is no such time yet");
+    sql($database, "UPDATE crmapi.upkeep SET ended_at = now() WHERE task = 't'");
     is($begin->(""), "f", "but once");
+    is($begin->("+ interval '1 hour'"), "t", "and when its time has come");
+    is(sql($database, "SELECT ended_at FROM crmapi.upkeep WHERE task = 't'"), undef,
+        "it has not ended yet");
     # a daemon first asks whether any task is due
     my $worker = worker(database => $database, no_start => 1);
     $worker->once;

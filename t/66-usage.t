@@ -187,6 +187,7 @@ subtest "messages in and out, and webhooks" => sub {
 
 subtest "storage" => sub {
     my ($today) = reverse rows($w);
+    my $others = (reverse rows($other))[0]{storage};
     ok(defined $today->{storage}, "there is a number today");
     my $message = sql($database, "SELECT id FROM crmapi.message
         WHERE workspace_id = '" . $w->id . "' LIMIT 1");
@@ -230,6 +231,7 @@ subtest "storage" => sub {
         activity_type => "note", title => "T", description => $long }]);
     cmp_ok((reverse rows($w))[0]{storage}, ">", $before + 1500,
         "with rows: activity");
+    is((reverse rows($other))[0]{storage}, $others, "of another workspace: its own");
 };
 
 # A workspace that began DAYS ago, with a conversation, and its id.
@@ -284,6 +286,9 @@ subtest "a day has what happened on it: by everybody, from midnight to midnight"
             FROM (SELECT " . at(@$one) . " AS at) t,
                 unnest(ARRAY['delivered', 'failed', 'cancelled']) s");
     }
+    # requests are counted on a day before all else is
+    sql($database, "INSERT INTO crmapi.usage (workspace_id, day, requests)
+        VALUES ('$id', (now() AT TIME ZONE 'UTC')::date, 1)");
     my $all = ["31: 1 2 1", "5: 1 2 1", "3: 3 6 3", "2: 2 4 2"];
     my @of = qw(messages_in messages_out webhooks);
     is_deeply(days_of($w, @of), $all, "counted when it is asked for");
@@ -318,6 +323,8 @@ subtest "each workspace is measured: one that has requests today, and behind one
     $worker->once;
     is(scalar(() = sql($database, "SELECT crmapi.usage_due(NULL)")), 1,
         "only that one is still to be measured");
+    is(sql($database, "SELECT count(storage) FROM crmapi.usage WHERE requests = 1
+        AND workspace_id = '" . $busy->id . "'"), 1, "the busy one was");
     sql($database, "DROP TRIGGER no_row ON crmapi.usage; DELETE FROM crmapi.upkeep");
 };
 
