@@ -575,7 +575,7 @@ subtest "a job that fails each time is given up, and so is its enrollment" => su
     $worker->once;
     crmapictl_ok($database, qw(enrollment approve), $id);
     $tried->($id, 60);
-    $worker->expect_log(qr/CRM3101: .*too many attempts: 61/,
+    $worker->expect_log(qr/ error: .*CRM3101: .*too many attempts: 61/,
         qr/CRM3112: enrollment $id failed .*: too many attempts/);
     $worker->once;
     my $e = $w->enrollment($id);

@@ -120,6 +120,43 @@ subtest "a lease that is lost" => sub {
     sql($database, "DELETE FROM crmapi.job");
 };
 
+subtest "jobs that fail, that are given up, and whose end is not recorded" => sub {
+    my $is = sub { my ($name, $lane) = @_; qq(crmapid_${name}_total{lane="$lane"}) };
+    my ($failed, $dead) = map { $is->($_, "sequence") } qw(jobs_failed jobs_dead);
+    my $before = metrics();
+    $worker->expect_log(qr/ warning: .*CRM3102: .*webhook\.none/,
+        qr/ warning: .*CRM3101: .*attempt 59: .*sequence_template/,
+        qr/ warning: .*CRM3101: .*attempt 60: .*sequence_template/, qr/CRM3112: /);
+    jobs(1, "webhook.none", "", "");
+    is(becomes($is->("jobs_dead", "webhook"), 1), 1, "a job that nobody knows");
+    my $template = $w->template([{ email_subject => "S", email_body => "B",
+        delay => "0s" }]);
+    $w->ctl("workspace", "hold", $w->id);
+    my $id = $w->start($template, auto_approve => true, contact =>
+        { first_name => "F", emails => ["f\@x.org"] })->{enrollment_id};
+    sql($database, "ALTER TABLE crmapi.sequence_template RENAME TO away");
+    for my $n (59, 60) {
+        sql($database, "UPDATE crmapi.job SET attempts = $n - 1, run_at = now()
+            WHERE state = 'ready' AND payload ->> 'enrollment_id' = '$id'");
+        $w->ctl("workspace", "release", $w->id) if $n == 59;
+        is(becomes($failed, $before->{$failed} + $n - 58), $before->{$failed}
+            + $n - 58, "attempt $n: an error");
+    }
+    is(becomes($dead, $before->{$dead} + 1), $before->{$dead} + 1,
+        "the last one: given up");
+    sql($database, "ALTER TABLE crmapi.away RENAME TO sequence_template;
+        CREATE FUNCTION public.none() RETURNS trigger LANGUAGE plpgsql AS
+            \$\$BEGIN RETURN NULL; END\$\$;
+        CREATE TRIGGER a_none BEFORE UPDATE ON crmapi.job FOR EACH ROW
+            WHEN (NEW.state = 'dead') EXECUTE FUNCTION public.none()");
+    my $lost = $is->("leases_lost", "webhook");
+    $worker->expect_log(qr/CRM3102: .*webhook\.nobody/);
+    jobs(1, "webhook.nobody", "", "");
+    is(becomes($lost, $before->{$lost} + 1), $before->{$lost} + 1,
+        "a job that is not this worker's any more");
+    sql($database, "DROP TRIGGER a_none ON crmapi.job; DELETE FROM crmapi.job");
+};
+
 subtest "jobs by lane and state" => sub {
     $worker->stop;
     $worker->configure({ webhook_threads => 0 });
