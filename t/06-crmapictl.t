@@ -16,7 +16,6 @@ use JSON::PP ();
 
 my $uuid = qr/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/;
 my $time = qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
-my $json = JSON::PP->new->utf8;
 
 # ARGUMENTS end with CODE, say nothing on stdout, and one line that is like
 # LINE on stderr. OPTION, a hash in front, is that of crmapictl().
@@ -43,7 +42,7 @@ sub help_of {
 # What ARGUMENTS print with --json, read.
 sub asked {
     my ($database, @arguments) = @_;
-    return $json->decode(crmapictl_ok($database, @arguments, "--json"));
+    return crmapictl_json($database, @arguments);
 }
 
 # --- before there is a schema ------------------------------------------------

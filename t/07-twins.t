@@ -56,7 +56,7 @@ my %columns = map { $_->[0] => $_->[1] } sql($db, "SELECT t.table_name,
     HAVING bool_or(c.column_name = 'workspace_id')");
 
 # What a command with --json prints.
-sub asked { return $json->decode(crmapictl_ok($db, "--json", @_)) }
+sub asked { return crmapictl_json($db, @_) }
 
 my @in_mine = ("--workspace", $mine->id);
 my ($key) = $mine->key_ids;

@@ -42,8 +42,8 @@ sub new_key {
 # What key list shows of the key ID of W.
 sub shown {
     my ($w, $id) = @_;
-    my ($row) = grep { $_->{id} eq $id } @{JSON::PP->new->utf8->decode(
-        $w->ctl("--json", "key", "list", "--workspace", $w->id))};
+    my ($row) = grep { $_->{id} eq $id } @{$w->ctl_json("key", "list",
+        "--workspace", $w->id)};
     return $row;
 }
 
@@ -121,8 +121,7 @@ subtest "a workspace's limits hold for its keys, a key's go before them"
     budget_is(ask($own), 7, 6, "but the key's own");
     budget_is(ask($own, undef, "DELETE", "/api/v1/contacts/" . uuid()), 9, 8,
         "of one class");
-    my ($shown) = JSON::PP->new->utf8->decode($other->ctl("--json",
-        "workspace", "show", $other->id));
+    my ($shown) = $other->ctl_json("workspace", "show", $other->id);
     is_deeply([@$shown{qw(read_limit write_limit)}], [30, 9],
         "workspace show shows them");
     $other->ctl("workspace", "set", $other->id, "--read-limit", "default");

@@ -616,8 +616,8 @@ END
     is(total_of($client->("second", $here->key), "/contacts"), 1,
         "but in the second's");
     # revoked in the one: dead there, alive in the other
-    my ($key) = @{JSON::PP->new->utf8->decode(CrmTest::crmapictl_ok($other,
-        "--json", "key", "list", "--workspace", $here->id))};
+    my ($key) = @{CrmTest::crmapictl_json($other, "key", "list", "--workspace",
+        $here->id)};
     CrmTest::crmapictl_ok($other, "key", "revoke", $key->{id});
     error_is($client->("second", $here->key)->get("/api/v1/agents"), 401,
         "unauthorized", "3.2 revoked in the second: dead there");

@@ -8,7 +8,6 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
 use File::Temp qw(tempdir);
-use JSON::PP ();
 
 my $folder = tempdir("crm-senders-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my $database = database();
@@ -50,8 +49,7 @@ sub sends {
 sub domains {
     my ($list) = @_;
     $w->ctl("workspace", "set", $w->id, "--sender-domains", $list);
-    return JSON::PP->new->utf8->decode($w->ctl("workspace", "show", $w->id,
-        "--json"))->{sender_domains};
+    return $w->ctl_json("workspace", "show", $w->id)->{sender_domains};
 }
 
 is(sends("ada\@any.example"), "sent, sent", "without domains: any");

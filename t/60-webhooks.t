@@ -28,9 +28,8 @@ my %secret;     # endpoint => its secret
 # Make an endpoint of W with URL for EVENTS; its id.
 sub endpoint {
     my ($w, $url, $events) = @_;
-    my $made = $json->decode($w->ctl("--json", "webhook", "add",
-        "--workspace", $w->id, "--url", $url, "--events",
-        $events // "contact.created"));
+    my $made = $w->ctl_json("webhook", "add", "--workspace", $w->id, "--url",
+        $url, "--events", $events // "contact.created");
     $secret{$made->{id}} = $made->{secret};
     return $made->{id};
 }
@@ -38,8 +37,8 @@ sub endpoint {
 # The deliveries of W, oldest first, as crmapictl shows them.
 sub deliveries {
     my ($w, @more) = @_;
-    my @all = reverse @{$json->decode($w->ctl("--json", "webhook",
-        "deliveries", "--workspace", $w->id, @more))};
+    my @all = reverse @{$w->ctl_json("webhook", "deliveries", "--workspace",
+        $w->id, @more)};
     return @all;
 }
 
@@ -345,8 +344,8 @@ subtest "12.3 410: the endpoint is disabled" => sub {
         . " crmapi.webhook_delivery d ON d.job_id = j.id WHERE"
         . " d.endpoint_id = '$id' AND j.state IN ('ready', 'leased')"), 0,
         "and their jobs");
-    my ($shown) = grep { $_->{id} eq $id } @{$json->decode($w->ctl("--json",
-        "webhook", "list", "--workspace", $w->id))};
+    my ($shown) = grep { $_->{id} eq $id } @{$w->ctl_json("webhook", "list",
+        "--workspace", $w->id)};
     ok($shown->{disabled_at}, "webhook list shows it");
     like($shown->{disabled_reason}, qr/410/, "and why");
     $w->contact;
@@ -422,8 +421,11 @@ subtest "12.3 what is being sent when its endpoint is disabled" => sub {
         $delivery{retry});
     is($code, 1, "it is not sent again");
     like($err, qr/the delivery is in progress/, "meanwhile");
-    my $disable = sub { $w->ctl("webhook", "disable", $id, "--reason", $_[0]); return $json->encode([grep { $_->{id} eq $id } @{$json->decode(
-        $w->ctl("--json", "webhook", "list", "--workspace", $w->id))}]) };
+    my $disable = sub {
+        $w->ctl("webhook", "disable", $id, "--reason", $_[0]);
+        return $json->encode([grep { $_->{id} eq $id } @{$w->ctl_json("webhook",
+            "list", "--workspace", $w->id)}]);
+    };
     my $shown = $disable->("first");
     is($disable->("second"), $shown, "when and why it was disabled first, stays");
     for my $outcome (sort keys %end) {
@@ -443,7 +445,7 @@ subtest "12.3 what is being sent when its endpoint is disabled" => sub {
 subtest "webhook disable: nothing is sent until webhook enable" => sub {
     my $w = workspace($httpd);
     my $id = endpoint($w, $receiver->url("by-hand/200"));
-    my $shown = sub { return $json->decode($w->ctl("--json", "webhook", @_)) };
+    my $shown = sub { return $w->ctl_json("webhook", @_) };
     $w->contact;
     my $disabled = $shown->("disable", $id);
     like($disabled->{disabled_at}, qr/^20\d\d-/, "it says since when");
@@ -752,8 +754,8 @@ subtest "crmapictl webhook" => sub {
     my @two = ("HTTPS://x.org/", "Http://X.org");
     like($w->ctl("webhook", @add, $_), qr/\twhsec_/, "$_: a scheme is without case"
         . " (RFC 3986 3.1)") for @two;
-    is_deeply([map { $_->{url} } @{$json->decode($w->ctl("--json", "webhook",
-        "list", "--workspace", $w->id))}], \@two, "list: oldest first");
+    is_deeply([map { $_->{url} } @{$w->ctl_json("webhook", "list", "--workspace",
+        $w->id)}], \@two, "list: oldest first");
     my ($id, $secret) = split /\t/, $w->ctl("webhook", @events,
         "form.submitted,contact.created,form.submitted");
     like($secret, qr{^whsec_[A-Za-z0-9+/]{43}=$}, "add prints the secret");

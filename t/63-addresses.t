@@ -142,8 +142,8 @@ subtest "a copy that is held takes nothing from the living workspace" => sub {
     my $w = space();
     is(reached($w), $ALL, "all channels reach it");
     my $dump = crmapictl_ok($database, "workspace", "dump", $w->id);
-    my $copy = $json->decode(crmapictl_ok($database, { stdin => "$dump\n" },
-        "--json", "workspace", "restore", "-", "--as", "new"))->{id};
+    my $copy = crmapictl_json($database, { stdin => "$dump\n" }, "workspace",
+        "restore", "-", "--as", "new")->{id};
     my ($mine, $copied) = (taken($w->id), taken($copy));
     is(reached($w), $ALL, "they go on beside a copy");
     cmp_ok(taken($w->id), ">=", $mine + 3, "and lead to the living one");

@@ -61,11 +61,11 @@ sub steps {
 
 sub shown {
     my ($w) = @_;
-    return $json->decode($w->ctl("--json", "workspace", "show", $w->id));
+    return $w->ctl_json("workspace", "show", $w->id);
 }
 
 sub status {
-    return $json->decode(crmapictl_ok($database, "--json", "status"));
+    return crmapictl_json($database, "status");
 }
 
 subtest "a held workspace sends nothing, others do" => sub {
@@ -90,8 +90,8 @@ subtest "a held workspace sends nothing, others do" => sub {
     my $show = shown($w);
     is($show->{held_reason}, "they have not paid", "workspace show says why");
     like($show->{held_at}, qr/^20\d\d-\d\d-\d\dT/, "and since when");
-    my %list = map { $_->{id} => $_ } @{$json->decode(crmapictl_ok($database,
-        qw(--json workspace list)))};
+    my %list = map { $_->{id} => $_ } @{crmapictl_json($database, qw(workspace
+        list))};
     is($list{$w->id}{held_reason}, "they have not paid", "so does its list");
     is($list{$other->id}{held_at}, undef, "the other is not held");
     my $status = status();
@@ -102,8 +102,7 @@ subtest "a held workspace sends nothing, others do" => sub {
 
     $w->ctl("workspace", "hold", $w->id, "--reason", "again");
     is_deeply(shown($w), $show, "a second hold changes nothing");
-    is($json->decode($w->ctl("--json", "workspace", "release",
-        $w->id))->{released}, 1, "released");
+    is($w->ctl_json("workspace", "release", $w->id)->{released}, 1, "released");
     $worker->once for 1 .. 2;
     is(sent($w), "1 1 3", "all of it is sent");
     $worker->once;
@@ -139,8 +138,8 @@ subtest "a held database sends nothing" => sub {
     is(sent($w), "1 0 1", "released: it is sent");
     is(sent($held), "0 0 0", "a workspace that is held by itself stays so");
     crmapictl_ok($database, qw(hold --all));
-    is($json->decode(crmapictl_ok($database,
-        qw(--json release --all)))->{released}, 2, "release --all: both");
+    is(crmapictl_json($database, qw(release --all))->{released}, 2,
+        "release --all: both");
     $worker->once for 1 .. 2;
     is(sent($held), "1 0 1", "it is sent, too");
 };
@@ -168,8 +167,7 @@ subtest "a hold counts what is being sent" => sub {
         . " interval '1 h' FROM (VALUES ('" . $w->id . "', 'webhook.deliver'),"
         . " ('" . $w->id . "', 'sequence.generate'), ('" . $other->id
         . "', 'webhook.deliver')) j(w, kind)");
-    my $sent = sub { $json->decode(crmapictl_ok($database, "--json", @_))
-        ->{being_sent} };
+    my $sent = sub { crmapictl_json($database, @_)->{being_sent} };
     is($sent->("workspace", "hold", $w->id), 1, "its own; generation is no"
         . " sending");
     is($sent->(qw(hold --all)), 2, "those of all");
@@ -215,8 +213,7 @@ for (@CLAIMED) {
         sql($database, "UPDATE crmapi.job SET run_at = now() WHERE $of"
             . " AND state = 'ready'");
         postgres()->wait_locked($database, 1);
-        my $held = $json->decode($w->ctl("--json", "workspace", "hold",
-            $w->id));
+        my $held = $w->ctl_json("workspace", "hold", $w->id);
         is($held->{being_sent}, 1, "the hold says that one is under way");
         $let_go->();
         ok($worker->wait_log(qr/CRM3105: job \d+ \(\Q$kind\E\)/, 20),
@@ -259,8 +256,8 @@ sub late {
 
 sub release {
     my ($w, $seconds) = @_;
-    is($json->decode($w->ctl("--json", "workspace", "release", $w->id,
-        "--skip-due-before", at($seconds)))->{released}, 1, "released");
+    is($w->ctl_json("workspace", "release", $w->id, "--skip-due-before",
+        at($seconds))->{released}, 1, "released");
     $worker->once for 1 .. 3;
 }
 
@@ -395,8 +392,8 @@ subtest "the database's release is for the workspaces that it releases" => sub {
     crmapictl_ok($database, qw(release --all --skip-due-before), at(-3600));
     $worker->once for 1 .. 2;
     is(steps($w, $other), "sent skipped", "release --all: also that");
-    is($json->decode(crmapictl_ok($database, qw(--json release
-        --skip-due-before), at(-1)))->{released}, 0, "nothing is held");
+    is(crmapictl_json($database, qw(release --skip-due-before),
+        at(-1))->{released}, 0, "nothing is held");
     $w->ctl("workspace", "hold", $w->id);
     my $bound = sub { sql($database, "SELECT " . ($_[1] // "due_before") . " FROM"
         . " crmapi.step_bound WHERE workspace_id = '" . ($_[0] // $w)->id . "'") };
@@ -530,8 +527,8 @@ subtest "what is not right is refused" => sub {
         like($err, qr/^crmapictl: --reason must have/, "is named");
     }
     is(shown($w)->{held_at}, undef, "nothing is held");
-    is($json->decode($w->ctl("--json", "workspace", "release",
-        $w->id))->{released}, 0, "nothing to release");
+    is($w->ctl_json("workspace", "release", $w->id)->{released}, 0,
+        "nothing to release");
 };
 
 $httpd->stop;

@@ -15,12 +15,10 @@ use CrmTest::Outreach;
 use CrmTest::Process qw(demoted);
 use CrmTest::Smtpd;
 use File::Path qw(remove_tree);
-use JSON::PP ();
 
 CrmTest::Smtpd::needed();
 
 my $PEOPLE = 60;
-my $json = JSON::PP->new->utf8;
 my $server = CrmTest::Postgres->get(full_page_writes => "on");
 my $dir = $server->host;
 my $database = database();
@@ -61,8 +59,7 @@ sub paste {
 
 # What "crmapictl status" says of the hold.
 sub held {
-    return $json->decode(crmapictl_ok($database, "--json",
-        "status"))->{held_reason};
+    return crmapictl_json($database, "status")->{held_reason};
 }
 
 # How many steps number 1 have STATUS.

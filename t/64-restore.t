@@ -10,12 +10,10 @@ use CrmTest::Data;
 use CrmTest::Outreach;
 use CrmTest::Smtpd;
 use File::Temp qw(tempdir);
-use JSON::PP ();
 
 CrmTest::Smtpd::needed();
 
 my $PEOPLE = 100;
-my $json = JSON::PP->new->utf8;
 my $database = database();
 my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd, twin => 0);
@@ -51,7 +49,7 @@ sub sent_of { return $outreach->sent_of(@_) }
 
 sub held {
     my ($db) = @_;
-    return $json->decode(crmapictl_ok($db, "--json", "status"))->{held_reason};
+    return crmapictl_json($db, "status")->{held_reason};
 }
 
 subtest "a dump while sequences are sent, and what is sent after it" => sub {
@@ -101,8 +99,7 @@ subtest "the same daemon holds the restored database" => sub {
 };
 
 subtest "nothing is sent twice after the release" => sub {
-    is($json->decode(crmapictl_ok($database, qw(--json release)))->{released},
-        1, "it is released");
+    is(crmapictl_json($database, "release")->{released}, 1, "it is released");
     # what was being sent at the moment of the dump, and is not in the journal
     $worker->may_log(qr/CRM3104|CRM3122|CRM3123/);
     $worker->configure({ threads => 16, relay_concurrency => 16 });

@@ -250,8 +250,8 @@ subtest "nothing is sent until it is released, then once" => sub {
     sql($there, "BEGIN; DELETE FROM crmapi.usage;
         INSERT INTO crmapi.usage SELECT * FROM public.usage_was; COMMIT");
     same_dump(dump_of($there, $w->id), $was, "it is as it was");
-    is($json->decode(crmapictl_ok($there, qw(--json workspace release),
-        $w->id))->{released}, 1, "released");
+    is(crmapictl_json($there, qw(workspace release), $w->id)->{released}, 1,
+        "released");
     $other->once for 1 .. 3;
     my @mails = map { $_->[1] =~ /^To:.*?([\w.]+\@dump)/m } $other->mails;
     is_deeply(\@mails, ["p$people\@dump"], "the mail that was due is sent");
@@ -474,8 +474,8 @@ subtest "a dump in a file" => sub {
     my $path = "$scratch/small.dump";
     write_file($path, "before");
     chmod 0644, $path;
-    my $said = $json->decode(crmapictl_ok($here, "--json", "workspace", "dump",
-        slug_of($small->id), "--output", $path));
+    my $said = crmapictl_json($here, "workspace", "dump", slug_of($small->id),
+        "--output", $path);
     my $dump = dump_of($here, $small->id);
     same_dump(read_file($path), $dump, "it is the dump");
     is((stat $path)[2] & 07777, 0600, "nobody else may read it");
@@ -556,8 +556,8 @@ subtest "a dump in a file that is not completed leaves nothing" => sub {
 # Dump the workspace W to the file NAME with OPTIONS; what is said.
 sub dumped {
     my ($name, @options) = @_;
-    return $json->decode(crmapictl_ok($here, "--json", "workspace", "dump",
-        $w->id, "--output", "$scratch/$name", @options));
+    return crmapictl_json($here, "workspace", "dump", $w->id, "--output",
+        "$scratch/$name", @options);
 }
 
 # Change something of each kind in W.
@@ -635,8 +635,7 @@ subtest "what has changed since a dump, restored: the same as a whole dump" => s
     like($err, qr/rows of the table contact would not be those of the dump/,
         "one that lacks a row is refused");
     same_dump(dump_of($third, $w->id), $there_was, "and changes nothing, too");
-    my $done = $json->decode(crmapictl_ok($third, "--json", "workspace", "restore",
-        "$scratch/changes"));
+    my $done = crmapictl_json($third, "workspace", "restore", "$scratch/changes");
     is($done->{id}, $w->id, "what is said about it");
     cmp_ok($done->{$_}, ">", 0, "rows were $_") for qw(written deleted);
     same_dump(dump_of($third, $w->id), $now, "the copy is the same to the byte");
@@ -647,8 +646,7 @@ subtest "what has changed since a dump, restored: the same as a whole dump" => s
             qw(contact_change contact_member contact conversation company);
     # again, with nothing new, and once more from the mark of the changes
     my $more = dumped("more", "--since", $said->{mark});
-    $done = $json->decode(crmapictl_ok($third, "--json", "workspace", "restore",
-        "$scratch/more"));
+    $done = crmapictl_json($third, "workspace", "restore", "$scratch/more");
     is($done->{deleted}, 0, "nothing has changed since");
     same_dump(dump_of($third, $w->id), $now, "it stays the same");
 };

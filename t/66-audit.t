@@ -19,8 +19,7 @@ my $json = JSON::PP->new->utf8->canonical;
 my $me = getpwuid($<);
 
 # The rows of audit list with OPTIONS, newest first.
-sub rows { return @{$json->decode(crmapictl_ok($database, "audit", "list",
-    "--json", @_))} }
+sub rows { return @{crmapictl_json($database, "audit", "list", @_)} }
 
 # The same of the workspace.
 sub mine { return rows("--workspace", $w->id, @_) }
@@ -45,9 +44,9 @@ subtest "a row says who, when, from where, what, on which object" => sub {
 };
 
 subtest "keys: create, set, rotate, revoke" => sub {
-    my $id = $json->decode($w->ctl("key", "create", "--workspace", $w->id,
-        "--name", "secretive", "--scopes", "read", "--json"));
-    my $next = $json->decode($w->ctl("key", "rotate", $id->{id}, "--json"));
+    my $id = $w->ctl_json("key", "create", "--workspace", $w->id, "--name",
+        "secretive", "--scopes", "read");
+    my $next = $w->ctl_json("key", "rotate", $id->{id});
     $w->ctl("key", "revoke", $next->{id});
     my @rows = reverse((mine())[0 .. 2]);
     is_deeply([map { $_->{action} } @rows], ["key create", "key rotate",
@@ -65,8 +64,8 @@ subtest "keys: create, set, rotate, revoke" => sub {
 subtest "values of options, if they say nothing about people and are no secrets" => sub {
     my $id = $other->id;
     my @of = ("--workspace", $id);
-    my ($endpoint, $endpoint2) = map { $json->decode($other->ctl("--json", "webhook",
-        "add", @of, "--url", "https://x.example/", "--events", "contact.created"))->{id}
+    my ($endpoint, $endpoint2) = map { $other->ctl_json("webhook", "add", @of,
+        "--url", "https://x.example/", "--events", "contact.created")->{id}
     } 1 .. 2;
     for my $case (
         ["workspace create", [], { slug => "kept", plan => "pro" },
@@ -269,8 +268,8 @@ subtest "old rows are trimmed after keep_audit" => sub {
 subtest "dumped, restored and exported with the workspace" => sub {
     my @had = grep { $_->{workspace_id} } mine();
     my $dump = dump_of($database, $w->id);
-    my $copy = $json->decode(crmapictl_ok($database, { stdin => $dump },
-        "workspace", "restore", "--as", "new", "--json"));
+    my $copy = crmapictl_json($database, { stdin => $dump }, "workspace",
+        "restore", "--as", "new");
     $copy = $copy->[0] if ref $copy eq "ARRAY";
     my @has = rows("--workspace", $copy->{id});
     my $last = shift @has;

@@ -77,8 +77,7 @@ sub link_of {
 
 subtest "closed: 503 with Retry-After, for reads, writes, tools and pages" => sub {
     $other->ctl("workspace", "hold", $other->id);
-    my $said = JSON::PP->new->decode($w->ctl("workspace", "hold", $w->id, "--api",
-        "off", "--json"));
+    my $said = $w->ctl_json("workspace", "hold", $w->id, "--api", "off");
     for my $r ($c->get("/api/v1/contacts"), $c->get("/api/v1/workspace"),
             $c->get("/api/v1/contacts/" . uuid()),
             $c->post("/api/v1/contacts", { bot_id => $w->agent }),
@@ -100,8 +99,8 @@ subtest "closed: 503 with Retry-After, for reads, writes, tools and pages" => su
         "another workspace is served, which is held");
     for ([$w, 503], [$other, 200]) {
         my ($of, $status) = @$_;
-        my $made = JSON::PP->new->decode($of->ctl("key", "create", "--workspace",
-            $of->id, "--name", "late", "--scopes", "read,write", "--json"));
+        my $made = $of->ctl_json("key", "create", "--workspace", $of->id,
+            "--name", "late", "--scopes", "read,write");
         status_is($old->client(key => $made->{key})->get("/api/v1/contacts"),
             $status, "a key that is made meanwhile: $status");
     }
@@ -168,14 +167,14 @@ subtest "it moves with writes going on: none that was acknowledged is lost" => s
         > $CONTACTS + 30 }, 60), "clients write");
     $w->ctl("workspace", "hold", $w->id, "--reason", "moving");
     my $began = time;
-    my $said = JSON::PP->new->decode($w->ctl("workspace", "dump", $w->id,
-        "--output", "$folder/dump", "--json"));
+    my $said = $w->ctl_json("workspace", "dump", $w->id, "--output",
+        "$folder/dump");
     my $dumped = time;
     crmapictl_ok($there, "workspace", "restore", "$folder/dump");
     my $restored = time;
     # what has changed while that took, and then what has changed since
-    $said = JSON::PP->new->decode($w->ctl("workspace", "dump", $w->id, "--since",
-        $said->{mark}, "--output", "$folder/changes", "--json"));
+    $said = $w->ctl_json("workspace", "dump", $w->id, "--since", $said->{mark},
+        "--output", "$folder/changes");
     crmapictl_ok($there, "workspace", "restore", "$folder/changes");
     dump_into_restore($said->{mark});
     write_file($switch, "");

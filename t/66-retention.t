@@ -21,16 +21,15 @@ my $httpd = httpd(database => $database);
 my $w = workspace($httpd, twin => 0);
 my $c = $w->client;
 my $worker = worker(database => $database, no_start => 1);
-my $json = JSON::PP->new->utf8->canonical;
 my $in = "'" . $w->id . "'";
 
 # The workspace as workspace show has it.
-sub shown { return $json->decode($w->ctl("workspace", "show", $w->id, "--json")) }
+sub shown { return $w->ctl_json("workspace", "show", $w->id) }
 
 # What would be deleted, with OPTIONS.
 sub dry {
-    return { map { $_->{object} => $_->{rows} } @{$json->decode($w->ctl(
-        "workspace", "retention", $w->id, "--json", @_))} };
+    return { map { $_->{object} => $_->{rows} } @{$w->ctl_json("workspace",
+        "retention", $w->id, @_)} };
 }
 
 # The ids that are left of TABLE in the workspace ID.

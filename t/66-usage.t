@@ -26,8 +26,7 @@ my @COLUMNS = qw(requests limited messages_in messages_out webhooks);
 # The rows of W, as crmapictl shows them, with OPTIONS.
 sub rows {
     my ($w, @options) = @_;
-    return @{$json->decode(crmapictl_ok($database, "usage", $w->id, "--json",
-        @options))};
+    return @{crmapictl_json($database, "usage", $w->id, @options)};
 }
 
 # The sums of all days: the test may run at midnight.
@@ -427,8 +426,8 @@ subtest "dumped, restored, exported and deleted with the workspace" => sub {
     my $had = $rows->($w->id);
     like($had, qr/\d/, "there are rows");
     my $dump = dump_of($database, $w->id);
-    my $copy = $json->decode(crmapictl_ok($database, { stdin => $dump },
-        "workspace", "restore", "--as", "new", "--json"));
+    my $copy = crmapictl_json($database, { stdin => $dump }, "workspace",
+        "restore", "--as", "new");
     $copy = $copy->[0] if ref $copy eq "ARRAY";
     is($rows->($copy->{id}), $had, "restored");
     my @lines = map { $json->decode($_) } split /\n/, crmapictl_ok($database,

@@ -260,8 +260,7 @@ subtest "suppression stays, as a hash" => sub {
 };
 
 subtest "a dump from before: the person is erased again" => sub {
-    my $copy = $json->decode($w->ctl("workspace", "restore", $dump, "--as",
-        "new", "--json"));
+    my $copy = $w->ctl_json("workspace", "restore", $dump, "--as", "new");
     $copy = $copy->[0] if ref $copy eq "ARRAY";
     is_deeply([found()], [], "nothing came back");
     is(0 + sql($database, "SELECT count(*) FROM crmapi.contact
@@ -633,8 +632,7 @@ subtest "a contact that was deleted before" => sub {
     my @types = map { ref $_ ? $_->[0] : $_ } sql($database, "SELECT DISTINCT type
         FROM crmapi.event WHERE row_id IN ('$gone[0]', '$listed')");
     is_deeply(\@types, ["contact.erased"], "but that it was erased");
-    my $copy = $json->decode($w->ctl("workspace", "restore", "$folder/gone",
-        "--as", "new", "--json"));
+    my $copy = $w->ctl_json("workspace", "restore", "$folder/gone", "--as", "new");
     $copy = $copy->[0] if ref $copy eq "ARRAY";
     is(sql($database, "SELECT count(*) FROM crmapi.enrollment
         WHERE workspace_id = '$copy->{id}' AND contact_id = '$gone[0]'"), 0,

@@ -95,8 +95,7 @@ subtest "one document makes a workspace" => sub {
     like($secret->{secret}, qr{^whsec_[\w+/]{43}=$}, "the secret is printed");
     my ($token) = grep { $_->{object} eq "intake_token" } @{$plan->{changes}};
     like($token->{token}, qr/^svc_in_\w{30}$/, "so is the token");
-    my $w = $json->decode(crmapictl_ok($db, "workspace", "show", "one",
-        "--json"));
+    my $w = crmapictl_json($db, "workspace", "show", "one");
     is_deeply([@$w{qw(name plan time_zone currency read_limit write_limit
         events retention_conversations)}], ["One Ltd", "pro", "Europe/Berlin",
         "EUR", 77, undef, "on", 90],

@@ -535,8 +535,8 @@ subtest "tokens" => sub {
         "unauthorized", "a token is no key of the API");
     my $other = space(twin => 0);
     taken($other, event($other));
-    my ($id) = map { $_->{id} } @{JSON::PP->new->decode($other->ctl("--json",
-        "intake", "list", "--workspace", $other->id))};
+    my ($id) = map { $_->{id} } @{$other->ctl_json("intake", "list",
+        "--workspace", $other->id)};
     my ($first, $second) = map { $other->ctl("--json", "intake", "revoke", $id) }
         1, 2;
     is($second, $first, "to revoke it again changes nothing");

@@ -235,9 +235,9 @@ subtest "attachments" => sub {
     ($code, $out, my $err) = crmapictl($database, "attachment", "get",
         "$id/2");
     like($err, qr/too large to be stored/, "that was too large");
-    is_deeply([map { "$_->{filename} $_->{stored}" } @{$json->decode(crmapictl_ok(
-        $database, "--json", "attachment", "list", $id))}],
-        ["a.png yes", "b.pdf no"], "crmapictl attachment list");
+    is_deeply([map { "$_->{filename} $_->{stored}" } @{crmapictl_json($database,
+        "attachment", "list", $id)}], ["a.png yes", "b.pdf no"],
+        "crmapictl attachment list");
 };
 
 subtest "a reply stops a sequence, what nobody wrote does not" => sub {

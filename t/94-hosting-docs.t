@@ -34,8 +34,7 @@ subtest "the sums" => sub {
 subtest "the commands" => sub {
     my @commands = map { split /\n/ } blocks("console");
     my %id;
-    my $ask = sub { JSON::PP->new->utf8->decode(crmapictl_ok($database,
-        "--json", @_)) };
+    my $ask = sub { crmapictl_json($database, @_) };
     my @last = grep { /workspace delete/ } @commands;
     my $agents = JSON::PP->new->encode({ object => "agent", name => "Ada" });
 

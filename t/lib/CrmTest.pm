@@ -61,7 +61,8 @@ use CrmTest::Process qw(run_program wait_for read_file write_file busy);
 use CrmTest::Worker;
 use CrmTest::Workspace;
 
-our @EXPORT = (qw(httpd worker database sql workspace crmapictl crmapictl_ok postgres
+our @EXPORT = (qw(httpd worker database sql workspace crmapictl crmapictl_ok
+    crmapictl_json postgres
     status_is json_is error_is wait_for run_program read_file write_file
     uuid library sanitized valgrinded busy true false done_testing),
     grep { $_ ne "done_testing" } @Test::More::EXPORT);
@@ -148,6 +149,15 @@ sub crmapictl_ok {
     die "CrmTest: crmapictl @_[1 .. $#_]: exit $code: $err\n" if $code;
     chomp $out;
     return $out;
+}
+
+# The same, for what it says with --json.
+sub crmapictl_json {
+    my ($database, @arguments) = @_;
+    my @option = ref $arguments[0] eq "HASH" ? shift @arguments : ();
+
+    return JSON::PP->new->utf8->decode(
+        crmapictl_ok($database, @option, "--json", @arguments));
 }
 
 # A new workspace for HTTPD (or a database's name), with a key, and with a twin

@@ -92,6 +92,13 @@ sub ctl {
     return CrmTest::crmapictl_ok($self->{database}, @arguments);
 }
 
+# The same, for what it says with --json.
+sub ctl_json {
+    my ($self, @arguments) = @_;
+
+    return $json->decode($self->ctl("--json", @arguments));
+}
+
 # Make an intake token called NAME; the token.
 sub token {
     my ($self, $name) = @_;
