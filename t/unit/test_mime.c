@@ -348,6 +348,12 @@ static const struct {
     {"<p>https://x.example/</p>", ">https://x.example/</a></p>", NULL},
     {"> <p>a</p>", "<blockquote>\n<p>a</p>\n</blockquote>", NULL},
     {"a <b>b</b> <!-- c --> d", "<p>a b  d</p>", "omitted"},
+    /* what is no element is a text */
+    {"Hi <name>, a List<String>", "<p>Hi &lt;name&gt;, a List&lt;String&gt;</p>",
+     NULL},
+    {"a <Mark>b</mark> c", "<p>a b c</p>", NULL},
+    {"a <your name=\"x\"> b</NAME><em>c</em>",
+     "<p>a &lt;your name=&quot;x&quot;&gt; b&lt;/NAME&gt;c</p>", NULL},
     {"<script>x()</script>\n\na", "<body dir=\"auto\">\n<p>a</p>", "omitted"},
 };
 

@@ -4,13 +4,15 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include <cmark.h>
+#include <libxml/HTMLparser.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 #include "apr_tables.h"
 
+#include "crm_array.h"
 #include "crmapid_mail_html.h"
 #include "mail_text.h"
 
@@ -102,12 +104,38 @@ static int show_html(cmark_node *node, apr_pool_t *pool)
     return shows;
 }
 
-/* Put a line break in the place of NODE, a tag in a text, or nothing. */
-static void show_tag(cmark_node *node)
+/* Return whether TAG, which begins with '<', is of an element that HTML knows, or a
+ * comment and the like; NAME gets its name in lower case. */
+static int is_html(const char *tag, char name[16])
+{
+    /* libxml2 knows those of HTML 4 */
+    static const char *const newer[] = {
+        "article", "aside", "audio", "bdi", "data", "details", "figcaption",
+        "figure", "footer", "header", "main", "mark", "nav", "picture", "rp", "rt",
+        "ruby", "section", "source", "summary", "svg", "time", "video", "wbr",
+    };
+    apr_size_t len = 0;
+
+    for (tag += 1 + (tag[1] == '/'); len < 15 && apr_isalnum(tag[len]); len++) {
+        name[len] = (char)apr_tolower(tag[len]);
+    }
+    name[len] = '\0';
+    return !len || htmlTagLookup((const xmlChar *)name) != NULL
+           || CRM_IS_ONE_OF(name, newer);
+}
+
+/* Put what is seen of NODE, a tag in a text, in its place: a line break, nothing, or
+ * what is no HTML as it is. */
+static void show_tag(cmark_node *node, apr_pool_t *pool)
 {
     const char *tag = cmark_node_get_literal(node);
+    char name[16];
 
-    if (!strncasecmp(tag, "<br", 3) && strchr(" \t\n/>", tag[3])) {
+    if (!is_html(tag, name)) {
+        cmark_node_insert_before(node, text_node(CMARK_NODE_TEXT, tag,
+                                                 strlen(tag), pool));
+    }
+    else if (!strcmp(name, "br")) {
         cmark_node_insert_before(node, cmark_node_new(CMARK_NODE_LINEBREAK));
     }
     cmark_node_free(node);
@@ -170,7 +198,7 @@ static int complete(cmark_node *document, apr_pool_t *pool)
             shows = show_html(node, pool) || shows;
             break;
         case CMARK_NODE_HTML_INLINE:
-            show_tag(node);
+            show_tag(node, pool);
             break;
         default:
             link_text(node, pool);
