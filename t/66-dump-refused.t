@@ -133,11 +133,12 @@ subtest "a dump that was forged, with a checksum that fits" => sub {
             qr/line \d+: table admin: .*22P04/,
         "a value less" => sub { add_row("admin", uuid()) },
             qr/line \d+: table admin: .*22P04/,
+        # PostgreSQL 18 takes no end of a COPY with a row before or behind it
         "the end of a COPY" => sub { add_row("admin", "\\.") },
-            qr/line \d+: table admin: .*22P02/,
+            qr/line \d+: table admin: .*22P0[24]/,
         "the end of a COPY behind a row" => sub { add_row("admin",
             uuid() . "\ta\@x\t\\N\t2026-01-01 00:00:00+00\\.") },
-            qr/rows of the table admin would not be those of the dump/,
+            qr/rows of the table admin would not be those of the dump|: .*22P04/,
         "the end of a COPY before a row" => sub { add_row("pipeline_stage",
             "\\."); s/^(\{"table":"pipeline_stage".*\n)(.*\n)(.*\n)(.*\n)(.*\n)/$1$5$2$3$4/m }, qr/line \d+: (?:table pipeline_stage|these are not the 4)/,
         "a row of the neighbour's contact" => sub { add_row("activity", uuid()
