@@ -200,6 +200,11 @@ subtest "senders without a number, and WhatsApp" => sub {
     twiml_is($r, $GREETED, "WhatsApp");
     my ($talk) = talks($w, "+4917114");
     is($talk->{human}, "Käthe Klein", "with the name there");
+    sms($w, "+4917114", "And by SMS");
+    is_deeply([map { $_->{metadata}{via} } grep { $_->{role} eq "user" }
+        @{$w->client->get("/api/v1/conversations/$talk->{id}/messages"
+            . "?include=metadata")->data}], ["whatsapp", undef],
+        "the message tells by which way it came");
 };
 
 subtest "STOP suppresses and stops, START lifts" => sub {

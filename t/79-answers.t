@@ -335,6 +335,17 @@ subtest "a text goes by the relay of SMS" => sub {
     is(fate($talk, $m), "sent", "sent");
 };
 
+subtest "an answer goes the way by which the last message came" => sub {
+    my $from = { phone_number => "+4930123460" };
+    for my $way (undef, "whatsapp", undef) {
+        my $talk = talk("sms", from => $from, message => { content => "Q",
+            metadata => { $way ? (via => $way) : () } });
+        answer($talk, "A");
+        $worker->once;
+        is((($provider->requests)[-1]{json})->{via}, $way, $way // "SMS");
+    }
+};
+
 subtest "19.1 a subject is of a mail only" => sub {
     my %talk = (sms => talk("sms", from => { phone_number => "+4930123452" }),
         chat => talk("chat", from => { visitor_id => "v-subject" }));

@@ -35,6 +35,13 @@ const char *crm_twilio_get(const crm_twilio_hook_t *hook, const char *name)
     return value && *value ? value : NULL;
 }
 
+#define WHATSAPP "whatsapp:"
+
+int crm_twilio_is_whatsapp(const char *address)
+{
+    return !strncasecmp(address, WHATSAPP, strlen(WHATSAPP));
+}
+
 const char *crm_twilio_phone(const char *address, apr_pool_t *pool)
 {
     const char *number = address;
@@ -42,8 +49,8 @@ const char *crm_twilio_phone(const char *address, apr_pool_t *pool)
     if (!address) {
         return NULL;
     }
-    if (!strncasecmp(address, "whatsapp:", 9)) {
-        number = address + 9;
+    if (crm_twilio_is_whatsapp(address)) {
+        number = address + strlen(WHATSAPP);
     }
     if (crm_text_phone(number, strlen(number))
         || strspn(number, "+0123456789 ()-./") != strlen(number)

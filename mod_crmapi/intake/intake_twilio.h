@@ -15,6 +15,9 @@ typedef struct crm_twilio_hook_t {
 /* Return the first parameter NAME of HOOK, NULL if it is absent or empty. */
 const char *crm_twilio_get(const crm_twilio_hook_t *hook, const char *name);
 
+/* Return whether ADDRESS is one of WhatsApp ("whatsapp:+4930..."). */
+int crm_twilio_is_whatsapp(const char *address);
+
 /* Return the phone number in ADDRESS (may be NULL) without the prefix of its
  * channel ("whatsapp:+4930..."). NULL if it is not a phone number: a sender's
  * name, a client's name, or a hidden caller. */

@@ -68,8 +68,12 @@ static void add_media(json_object *object, const crm_twilio_hook_t *hook)
 static const char *metadata_of(const crm_twilio_hook_t *hook, int effect)
 {
     json_object *object = json_object_new_object();
+    const char *from = crm_twilio_get(hook, "From");
 
     add_media(object, hook);
+    if (from && crm_twilio_is_whatsapp(from)) {
+        crm_json_add_text(object, "via", "whatsapp");
+    }
     if (effect) {
         crm_json_add_text(object, "keyword", effect < 0 ? "stop"
                           : effect == 1 ? "start" : "help");

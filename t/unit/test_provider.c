@@ -352,6 +352,11 @@ START_TEST(what_the_provider_gets)
     has(object, "text", sms.text);
     ck_assert_int_eq(json_object_object_length(object), 6);
     json_object_put(object);
+    message.via = "whatsapp";
+    hand_over(&crmd_relay_http, &message, SAYS("200", ""), FINISH);
+    object = sent_object();
+    has(object, "via", "whatsapp");
+    json_object_put(object);
     message.channel = VOICE_CHANNEL;
     message.objective = "a date";
     message.voice = "alloy";
@@ -451,6 +456,22 @@ START_TEST(what_twilio_gets)
                      "222&To=%2B491701234567&Twiml=%3CResponse%3E%3CSay%3E%26"
                      "lt%3BDial%26gt%3B%20%09%0A%20%20%C3%BC%3C%2FSay%3E"
                      "%3C%2FResponse%3E");
+}
+END_TEST
+
+/* A message by WhatsApp is answered there. */
+START_TEST(twilio_has_other_ways)
+{
+    crmd_message_t message = sms;
+
+    message.via = "whatsapp";
+    hand_over(&crmd_relay_twilio, &message, SAYS("201", ""), FINISH);
+    ck_assert_ptr_nonnull(strstr(script.request, "\r\n\r\nFrom=whatsapp%3A%2B4930"
+                                 "111&To=whatsapp%3A%2B491701234567&Body="));
+    message.via = "pigeon";
+    hand_over(&crmd_relay_twilio, &message, SAYS("201", ""), FINISH);
+    ck_assert_ptr_nonnull(strstr(script.request, "\r\n\r\nFrom=%2B4930111&To=%2B"
+                                 "491701234567&Body="));
 }
 END_TEST
 
@@ -715,6 +736,7 @@ int main(void)
     tcase_add_test(rest, a_large_request_waits_for_nothing);
     tcase_add_test(rest, what_twilio_gets);
     tcase_add_test(rest, whose_voice_twilio_has);
+    tcase_add_test(rest, twilio_has_other_ways);
     tcase_add_test(rest, twilio_is_told_where_to_report);
     tcase_add_test(rest, without_a_sender_it_is_not_now);
     tcase_add_test(rest, what_the_configuration_lacks_is_told);

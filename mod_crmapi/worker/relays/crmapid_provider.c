@@ -70,6 +70,7 @@ static void add_message(crm_buf_t *buf, const crmd_message_t *message,
     add_member(buf, "to_name", message->to_name);
     add_member(buf, "objective", voice ? message->objective : NULL);
     add_member(buf, "voice_id", voice ? message->voice : NULL);
+    add_member(buf, "via", message->via);
     add_member(buf, voice ? "script" : "text", message->text);
     if (crm_channel_is(message->channel, CRM_CHANNEL_EMAIL)) {
         add_member(buf, "subject", message->subject

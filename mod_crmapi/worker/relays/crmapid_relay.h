@@ -40,6 +40,8 @@ typedef struct crmd_message_t {
     const char *subject;        /* of an email */
     int subject_whole;          /* it is sent as it is */
     const char *text;           /* of an email or sms; of a call: the script */
+    const char *via;            /* of an sms: by what else the participant wrote,
+                                   such as "whatsapp"; or NULL */
     const char *html;           /* of an email; NULL: made from TEXT */
     const char *objective;      /* of a call, or NULL */
     const char *voice;          /* of a call: the agent's phone_voice_id, or NULL */

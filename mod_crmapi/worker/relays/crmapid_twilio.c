@@ -102,9 +102,11 @@ static void add_form(crm_buf_t *buf, const crmd_message_t *message,
                      apr_pool_t *pool)
 {
     const char *text = message->text ? message->text : "";
+    const char *way = message->via && !strcmp(message->via, "whatsapp")
+                      ? "whatsapp:" : "";
 
-    add_field(buf, "From", sender);
-    add_field(buf, "To", message->to);
+    add_field(buf, "From", apr_pstrcat(pool, way, sender, NULL));
+    add_field(buf, "To", apr_pstrcat(pool, way, message->to, NULL));
     if (crm_channel_is(message->channel, CRM_CHANNEL_PHONE)) {
         add_field(buf, "Twiml", twiml_of(text, message->voice, pool));
     }

@@ -56,7 +56,8 @@ typedef struct sending_t {
 /* The columns of a source's "read". */
 enum {
     CHANNEL, TO, SUBJECT, TEXT, OBJECTIVE, FROM_EMAIL, AGENT_EMAIL, FROM_PHONE,
-    FROM_NAME, TO_NAME, PART, TAKEN, CONTENT_TYPE, COPIES, HAS_FILES, VOICE
+    FROM_NAME, TO_NAME, PART, TAKEN, CONTENT_TYPE, COPIES, HAS_FILES, VOICE,
+    VIA
 };
 
 /* The columns of a source's "files". */
@@ -162,6 +163,7 @@ static void make_message(sending_t *sending, const PGresult *result)
                                           : config->voice_from), pool);
         message->objective = crm_db_value(result, 0, OBJECTIVE);
         message->voice = crm_db_value(result, 0, VOICE);
+        message->via = sms ? crm_db_value(result, 0, VIA) : NULL;
     }
     sending->relay = crmd_relay_of(config, message->channel);
 }

@@ -18,7 +18,7 @@ static const crmd_source_t steps = {
     " nullif(concat_ws(' ', nullif(c.first_name, ''),"
     " nullif(c.last_name, '')), ''),"
     " s.sort_order, s.status = 'sending', NULL, NULL, NULL,"
-    " nullif(a.phone_voice_id, '')"
+    " nullif(a.phone_voice_id, ''), NULL"
     " FROM crmapi.enrollment_step s"
     " JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id"
     " AND e.id = s.enrollment_id"
