@@ -22,7 +22,7 @@ sub needed {
 
 # Start one that wants USER and PASSWORD, if given, with the certificate (and
 # key) of a file. It may be given first: {port, before => what to put before the
-# command, dsn => 1 or "no"}.
+# command, dsn => 1 or "no", program => instead of smtpd.py}.
 sub new {
     my ($class, @account) = @_;
     my $arg = ref $account[0] ? shift @account : {};
@@ -41,8 +41,8 @@ sub new {
         open(STDERR, ">", "$dir/log");
         $ENV{PORT} = $arg->{port} if $arg->{port};
         $ENV{DSN} = $arg->{dsn} if $arg->{dsn};
-        { exec @{$arg->{before} || []}, $python,
-            "$ENV{CRM_SRCDIR}/t/lib/smtpd.py", "$dir/mail", @account }
+        { exec @{$arg->{before} || []}, $python, $arg->{program}
+            // "$ENV{CRM_SRCDIR}/t/lib/smtpd.py", "$dir/mail", @account }
         POSIX::_exit(127);
     }
     close $stdout;
