@@ -13,6 +13,7 @@ use CrmTest::Provider;
 use CrmTest::Smtpd;
 use Encode qw(decode);
 use File::Temp qw(tempdir);
+use IO::Socket::INET ();
 use MIME::QuotedPrint qw(decode_qp);
 use Time::HiRes qw(time);
 
@@ -331,6 +332,39 @@ subtest "a mail server with accounts, one that is away" => sub {
     $worker->configure({ smtp_url => "smtp://127.0.0.1:$smtp->{port}" });
     $worker->hurry;
     is(steps($w->enrollment($id)), "email sent", "somebody does");
+};
+
+# A server that takes connections and never says a word.
+subtest "18.7 texts do not wait for a mail server that hangs" => sub {
+    my $w = with_template([@MAIL, { %{$MAIL[0]}, delay => "1h" }]);
+    my $mute = IO::Socket::INET->new(Listen => 128, LocalAddr => "127.0.0.1");
+    my @text = (channel => "sms", sms_body => "Hi");
+    my $texts = $w->template([{ @text }, { @text, delay => "2h" }]);
+    my $busy = worker(database => $database, no_start => 1, conf => {
+        %{$worker->{conf}}, run_dir => undef, threads => 2, smtp_timeout => "2s",
+        smtp_url => "smtp://127.0.0.1:" . $mute->sockport });
+    $busy->configure({ run_dir => $busy->dir });
+    $busy->expect_log(qr/CRM3122: .* not sent \(will be retried\)/);
+    start($w, contact => { first_name => "U",
+        emails => ["still$_\@x.example"] }) for 1 .. 40;
+    my $id = $w->start($texts, auto_approve => true, contact => {
+        phone_numbers => ["+4930777001"] })->{enrollment_id};
+    $worker->once;
+    # the mails have been due for longer than the text
+    sql($database, "UPDATE crmapi.job SET run_at = run_at - interval '3 hours'"
+        . " WHERE state = 'ready'");
+    $busy->start;
+    ok(wait_for(sub { $w->enrollment($id)->{status} eq "completed" },
+        30 * busy()), "a text is sent");
+    my ($tried, $set) = (0, "");
+    vec($set, $mute->fileno, 1) = 1;
+    while (select(my $ready = $set, undef, undef, 0)) {
+        close $mute->accept;
+        $tried++;
+    }
+    cmp_ok($tried, "<", 20, "though the mails would all be tried before");
+    cmp_ok($tried, ">=", 2, "and that server is tried again");
+    $busy->stop;
 };
 
 subtest "17.1 who is dialled" => sub {

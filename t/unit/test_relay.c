@@ -184,7 +184,9 @@ static void *hand_over_often(void *argument)
 
     apr_pool_create(&pool, NULL);
     for (int i = 0; i < 20; i++) {
+        crmd_relay_enter(&crmd_relay_maildir, config);
         crmd_relay_send(&receipt, &crmd_relay_maildir, &message, config, pool);
+        crmd_relay_leave(&crmd_relay_maildir);
         if (receipt.verdict != CRMD_SENT) {
             break;
         }

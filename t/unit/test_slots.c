@@ -75,6 +75,43 @@ START_TEST(a_limit_of_zero_is_one)
 }
 END_TEST
 
+START_TEST(what_is_away_is_tried_by_one_thread)
+{
+    ck_assert_int_eq(crm_slots_try(&slots, 2), 1);
+    ck_assert_int_eq(crm_slots_try(&slots, 2), 1);
+    ck_assert_int_eq(crm_slots_try(&slots, 2), 0);      /* more than the limit */
+    crm_slots_tried(&slots, 1);
+    ck_assert_int_eq(crm_slots_try(&slots, 2), 0);      /* the second one does */
+    crm_slots_tried(&slots, 1);
+    ck_assert_int_eq(crm_slots_try(&slots, 2), 1);
+    ck_assert_int_eq(crm_slots_try(&slots, 2), 0);
+    crm_slots_tried(&slots, 0);
+    ck_assert_int_eq(crm_slots_try(&slots, 2), 1);
+    ck_assert_int_eq(crm_slots_try(&slots, 2), 1);
+}
+END_TEST
+
+static void *take(void *baton)
+{
+    crm_slots_wait(&slots, 1);
+    crm_slots_leave(&slots);
+    return baton;
+}
+
+/* If this waits, the test program is ended by its time limit. */
+START_TEST(nobody_waits_for_what_is_away)
+{
+    pthread_t thread;
+
+    crm_slots_wait(&slots, 1);
+    ck_assert_int_eq(crm_slots_try(&slots, 1), 1);
+    pthread_create(&thread, NULL, take, NULL);
+    crm_slots_tried(&slots, 1);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(slots.used, 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("slots");
@@ -84,6 +121,8 @@ int main(void)
     tcase_add_test(tcase, as_many_as_the_limit_says_are_taken_at_once);
     tcase_add_test(tcase, no_more_threads_than_the_limit_are_inside);
     tcase_add_test(tcase, a_limit_of_zero_is_one);
+    tcase_add_test(tcase, what_is_away_is_tried_by_one_thread);
+    tcase_add_test(tcase, nobody_waits_for_what_is_away);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);
 }

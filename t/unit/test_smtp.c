@@ -439,6 +439,11 @@ START_TEST(each_behaviour_has_its_verdict)
                       "%s: the reason is \"%s\"", cases[_i].name,
                       receipt.reason);
     }
+    ck_assert_msg(receipt.away == (receipt.reason && (
+                      strstr(receipt.reason, " the greeting or login")
+                      || strstr(receipt.reason, "too long")) && !script.rcpt
+                      && !script.dot),
+                  "%s: away %d", cases[_i].name, receipt.away);
     ck_assert_msg((strstr(script.mails, "Dear Ada,") != NULL)
                   == (receipt.verdict == CRMD_SENT || script.dot),
                   "%s: the server has %s", cases[_i].name, script.mails);

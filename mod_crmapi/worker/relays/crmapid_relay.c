@@ -18,6 +18,9 @@
 
 enum { RELAYS = CRMD_STATS_RELAYS };
 
+/* A server that is away is waited for, if that takes so long. */
+#define AWAY_TIME apr_time_from_sec(1)
+
 const crmd_relay_t *const crmd_relays[RELAYS + 1] = {
     &crmd_relay_maildir, &crmd_relay_smtp, &crmd_relay_http,
     &crmd_relay_twilio, NULL
@@ -185,8 +188,9 @@ void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
                      const crmd_message_t *message,
                      const crmd_config_t *config, apr_pool_t *pool)
 {
-    int number = crmd_relay_number(relay);
-    apr_time_t begun = crm_time_monotonic();
+    crm_slots_t *taken = slots_of(relay);
+    apr_interval_time_t took;
+    apr_time_t begun;
 
     memset(receipt, 0, sizeof(*receipt));
     if (!message->to) {
@@ -194,9 +198,16 @@ void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
                           " not usable");
         return;
     }
+    if (taken && !crm_slots_try(taken, config->relay_concurrency)) {
+        crmd_receipt_fill(receipt, CRMD_NOT_NOW, "the server is away, and"
+                          " another message waits for it");
+        return;
+    }
+    begun = crm_time_monotonic();
     relay->send(receipt, message, config, pool);
-    if (number >= 0) {
-        crm_metrics_observe(&crmd_stats.relays[number],
-                            crm_time_monotonic() - begun);
+    took = crm_time_monotonic() - begun;
+    if (taken) {
+        crm_slots_tried(taken, receipt->away && took >= AWAY_TIME);
+        crm_metrics_observe(&crmd_stats.relays[taken - slots], took);
     }
 }

@@ -76,6 +76,8 @@ typedef struct crmd_receipt_t {
                                    not exist (contract 17.5), or "unsubscribed";
                                    NULL: the refusal does not speak of it */
     apr_interval_time_t retry_after; /* requested by the provider; 0: none */
+    int away;                   /* the server cannot be used now, whatever the
+                                   message is */
 } crmd_receipt_t;
 
 /* A way of sending. The configuration selects one for each channel. */
@@ -114,8 +116,8 @@ const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
 int crmd_relay_number(const crmd_relay_t *relay);
 
 /* Take one of RELAY's slots, of which this process has CONFIG's
- * relay_concurrency; wait until one is free. Callers decide whether to send
- * only after this (contract 11.10). */
+ * relay_concurrency; wait until one is free, or RELAY is away. Callers decide
+ * whether to send only after this (contract 11.10). */
 void crmd_relay_enter(const crmd_relay_t *relay, const crmd_config_t *config);
 
 /* Return RELAY's slot. */
@@ -128,7 +130,9 @@ const char *crmd_relay_wire(const crm_channel_t *channel, const char *address,
                             apr_pool_t *result_pool);
 
 /* Send MESSAGE by RELAY and fill RECEIPT, in POOL. MESSAGE's address is that of
- * crmd_relay_wire(); if there is none, it is refused. The caller holds a slot. */
+ * crmd_relay_wire(); if there is none, it is refused. The caller holds a slot. A relay
+ * that keeps threads waiting in vain is tried by one of them; the messages of the
+ * others are CRMD_NOT_NOW at once, so that those of other relays need not wait. */
 void crmd_relay_send(crmd_receipt_t *receipt, const crmd_relay_t *relay,
                      const crmd_message_t *message,
                      const crmd_config_t *config, apr_pool_t *pool);

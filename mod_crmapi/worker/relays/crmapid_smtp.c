@@ -329,6 +329,7 @@ static void judge(crmd_receipt_t *receipt, const talk_t *talk, CURLcode code)
         crmd_receipt_fill(receipt, talk->stage == STAGE_END ? CRMD_UNKNOWN
                           : CRMD_NOT_NOW, failure(talk, code));
     }
+    receipt->away = talk->stage == STAGE_HELLO;
 }
 
 /* Return the recipients of TALK: the first as TO with its PARAMETERS. */

@@ -148,6 +148,7 @@ static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
 
     receipt->retry_after = answer->retry_after;
     if (!answer->status) {
+        receipt->away = 1;
         crmd_receipt_fill(receipt, answer->sent ? CRMD_UNKNOWN : CRMD_NOT_NOW,
                           apr_pstrcat(pool, "Twilio: ", answer->error, NULL));
         return;
