@@ -148,7 +148,8 @@ static redisReader *make_reader(redis_t *redis)
     return reader;
 }
 
-/* Set *REPLY_P to the next reply, to be freed with freeReplyObject(). */
+/* Set *REPLY_P to the reply, to be freed with freeReplyObject(). What follows it would
+ * be taken for the next one. */
 static const char *get_reply(redis_t *redis, redisReply **reply_p)
 {
     void *reply = NULL;
@@ -159,6 +160,10 @@ static const char *get_reply(redis_t *redis, redisReply **reply_p)
     for (;;) {
         if (redisReaderGetReply(redis->reader, &reply) != REDIS_OK) {
             return "the server does not speak the Redis protocol";
+        }
+        if (reply && redis->reader->pos < redis->reader->len) {
+            freeReplyObject(reply);
+            return "the server says more than it was asked";
         }
         if (reply) {
             *reply_p = reply;
@@ -205,16 +210,29 @@ static int is_answer(const redisReply *reply, int count)
     return 1;
 }
 
+/* Return whether WINDOW can be as the server says. A host that believed anything would
+ * refuse a key for as long as that says. */
+static int is_possible(const window_t *window)
+{
+    return window->admitted >= 0 && window->admitted <= window->count
+           && window->remaining >= 0
+           && window->remaining <= (apr_int64_t)window->check->limit
+           && window->reset_us >= 0
+           && window->reset_us <= CRM_LIMIT_WINDOW_US;
+}
+
 /* Set what REPLY says about the windows, and *TIME_P to when. Return NULL or a
  * reason. */
 static const char *take_answer(redis_t *redis, apr_int64_t *time_p,
                                const redisReply *reply)
 {
+    static const char unexpected[] = "unexpected reply of the script";
+
     if (reply->type == REDIS_REPLY_ERROR) {
         return error_of(redis, reply, 0);
     }
     if (!is_answer(reply, redis->window_count)) {
-        return "unexpected reply of the script";
+        return unexpected;
     }
     *time_p = reply->element[0]->integer;
     for (int i = 0; i < redis->window_count; i++) {
@@ -224,6 +242,9 @@ static const char *take_answer(redis_t *redis, apr_int64_t *time_p,
         window->admitted = numbers[0]->integer;
         window->remaining = numbers[1]->integer;
         window->reset_us = numbers[2]->integer;
+        if (!is_possible(window)) {
+            return unexpected;
+        }
     }
     return NULL;
 }
