@@ -289,4 +289,20 @@ subtest "a dump: bytes, then the name, then the folder" => sub {
         ["^sync", "^\Q$scratch\E\$"]);
 };
 
+subtest "a disk that is full when the daemon starts" => sub {
+    my $run_dir = "$scratch/disk";
+    my $full = "$scratch/full";
+    my $late = worker(database => database(), no_start => 1, no_wait => 1,
+        conf => { run_dir => $run_dir }, env => { CRM_FULL => $full,
+            LD_PRELOAD => library("no_space", $scratch), CRM_DISK => $run_dir });
+    $late->expect_log(qr/ error: run_dir: \Q$run_dir\E\/.*No space left/ => 1,
+        qr/CRM3007: waiting until run_dir can be written/ => 1);
+    write_file($full, "");
+    $late->start;
+    ok($late->wait_log(qr/CRM3007: /, 20), "it waits, and says for what");
+    unlink $full;
+    ok($late->wait_log(qr/CRM3001: /, 20), "with room it begins");
+    $late->stop;
+};
+
 done_testing;

@@ -26,6 +26,7 @@
 #include "crm_time.h"
 #include "crmapid_check.h"
 #include "crmapid_daemon.h"
+#include "crmapid_journal.h"
 #include "crmapid_log.h"
 #include "crmapid_sample.h"
 #include "crmapid_status.h"
@@ -287,22 +288,31 @@ static int wait_command(service_t *service, int seconds)
     return 0;
 }
 
-/* Wait until SERVICE's database answers, or until a signal arrives: *SIGNAL_P,
- * else 0. Errors: the database cannot be used. */
+/* Return what the daemon waits for after ERROR. */
+static const char *awaited(const crm_error_t *error)
+{
+    return crm_error_is(error, CRMD_RUN_DIR)
+           ? "CRM3007: waiting until run_dir can be written"
+           : "CRM3007: waiting for the database";
+}
+
+/* Wait until SERVICE's database answers and run_dir has room, or until a signal
+ * arrives: *SIGNAL_P, else 0. Errors: they cannot be used. */
 static crm_error_t *wait_for_database(int *signal_p, service_t *service)
 {
     crm_error_t *error = NULL;
     apr_pool_t *scratch;
-    int logged = 0;
+    const char *said = NULL;
 
     *signal_p = 0;
     apr_pool_create(&scratch, service->run_pool);
     while (!*signal_p
            && (error = crmd_check_database(service->config, scratch))
            && error->code == CRM_E_UNAVAILABLE) {
-        if (!logged++) {
+        if (said != awaited(error)) {
+            said = awaited(error);
             crmd_log_error(CRM_LOG_ERR, error);
-            crmd_logf(CRM_LOG_WARNING, "CRM3007: waiting for the database");
+            crmd_logf(CRM_LOG_WARNING, "%s", said);
         }
         apr_pool_clear(scratch);
         *signal_p = wait_command(service, 1);
