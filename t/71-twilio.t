@@ -205,6 +205,23 @@ subtest "senders without a number, and WhatsApp" => sub {
         @{$w->client->get("/api/v1/conversations/$talk->{id}/messages"
             . "?include=metadata")->data}], ["whatsapp", undef],
         "the message tells by which way it came");
+    my @place = (Latitude => "52.5162", Longitude => "13.3777");
+    for my $case ([{ Body => "", @place, Label => "Tor", Address => "Pariser Platz" },
+                "Tor, Pariser Platz, 52.5162, 13.3777", { latitude => "52.5162",
+                longitude => "13.3777", label => "Tor", address => "Pariser Platz" }],
+            [{ @place }, "52.5162, 13.3777",
+                { latitude => "52.5162", longitude => "13.3777" }],
+            [{ Body => "Here", @place }, "Here",
+                { latitude => "52.5162", longitude => "13.3777" }],
+            [{ Body => "Where?", Latitude => "52.5162" }, "Where?", undef]) {
+        my ($sent, $content, $location) = @$case;
+        twilio("sms", From => "whatsapp:+4917114", To => "whatsapp:$w->{phone}",
+            MessageSid => sid("SM"), %$sent);
+        my $m = $w->client->get("/api/v1/conversations/$talk->{id}/messages"
+            . "?include=metadata&order=desc")->data->[0];
+        is($m->{content}, $content, "a place: $content");
+        is_deeply($m->{metadata}{location}, $location, "where it is");
+    }
 };
 
 subtest "STOP suppresses and stops, START lifts" => sub {

@@ -64,6 +64,52 @@ static void add_media(json_object *object, const crm_twilio_hook_t *hook)
     }
 }
 
+/* The parts of a place in words, and its coordinates, which it has both. */
+static const char *const place[][2] = {
+    {"Label", "label"}, {"Address", "address"},
+    {"Latitude", "latitude"}, {"Longitude", "longitude"},
+};
+
+/* Return whether HOOK's message shares a place, as people do by WhatsApp. */
+static int has_place(const crm_twilio_hook_t *hook)
+{
+    return crm_twilio_get(hook, "Latitude") && crm_twilio_get(hook, "Longitude");
+}
+
+/* Add the place of HOOK's message to OBJECT. */
+static void add_place(json_object *object, const crm_twilio_hook_t *hook)
+{
+    json_object *location = json_object_new_object();
+
+    for (size_t i = 0; i < CRM_NELTS(place); i++) {
+        const char *value = crm_twilio_get(hook, place[i][0]);
+
+        if (value) {
+            crm_json_add_text(location, place[i][1], value);
+        }
+    }
+    json_object_object_add(object, "location", location);
+}
+
+/* Return the text of HOOK's message: a place alone has none. */
+static const char *content_of(const crm_twilio_hook_t *hook)
+{
+    const char *body = crm_twilio_get(hook, "Body"), *text = "";
+
+    if (body || !has_place(hook)) {
+        return body ? body : "";
+    }
+    for (size_t i = 0; i < CRM_NELTS(place); i++) {
+        const char *value = crm_twilio_get(hook, place[i][0]);
+
+        if (value) {
+            text = apr_pstrcat(hook->call->pool, text, *text ? ", " : "", value,
+                               NULL);
+        }
+    }
+    return text;
+}
+
 /* Return the metadata of HOOK's message as JSON. EFFECT: what it requests. */
 static const char *metadata_of(const crm_twilio_hook_t *hook, int effect)
 {
@@ -71,6 +117,9 @@ static const char *metadata_of(const crm_twilio_hook_t *hook, int effect)
     const char *from = crm_twilio_get(hook, "From");
 
     add_media(object, hook);
+    if (has_place(hook)) {
+        add_place(object, hook);
+    }
     if (from && crm_twilio_is_whatsapp(from)) {
         crm_json_add_text(object, "via", "whatsapp");
     }
@@ -141,7 +190,6 @@ static void fill_event(crm_intake_event_t *event,
     apr_pool_t *pool = hook->call->pool;
     const char *from = crm_twilio_get(hook, "From");
     const char *phone = crm_twilio_phone(from, pool);
-    const char *body = crm_twilio_get(hook, "Body");
 
     memset(event, 0, sizeof(*event));
     event->binds[CRM_INTAKE_EVENT_ID] = apr_pstrcat(pool, "twilio:", sid,
@@ -158,7 +206,7 @@ static void fill_event(crm_intake_event_t *event,
         event->binds[CRM_INTAKE_FROM_NAME] = from;
     }
     event->binds[CRM_INTAKE_MESSAGE_KEY] = sid;
-    event->binds[CRM_INTAKE_CONTENT] = body ? body : "";
+    event->binds[CRM_INTAKE_CONTENT] = content_of(hook);
     event->binds[CRM_INTAKE_METADATA] = metadata_of(hook, effect);
     crm_intake_keyword_apply(event, effect);
 }
