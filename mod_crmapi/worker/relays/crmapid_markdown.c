@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include <cmark.h>
-#include <libxml/HTMLparser.h>
 
 #include "apr_lib.h"
 #include "apr_strings.h"
@@ -104,15 +103,26 @@ static int show_html(cmark_node *node, apr_pool_t *pool)
     return shows;
 }
 
-/* Return whether TAG, which begins with '<', is of an element that HTML knows, or a
+/* Return whether TAG, which begins with '<', is of an element of HTML 4 or 5, or a
  * comment and the like; NAME gets its name in lower case. */
 static int is_html(const char *tag, char name[16])
 {
-    /* libxml2 knows those of HTML 4 */
-    static const char *const newer[] = {
-        "article", "aside", "audio", "bdi", "data", "details", "figcaption",
-        "figure", "footer", "header", "main", "mark", "nav", "picture", "rp", "rt",
-        "ruby", "section", "source", "summary", "svg", "time", "video", "wbr",
+    static const char *const names[] = {
+        "a", "abbr", "acronym", "address", "applet", "area", "article", "aside",
+        "audio", "b", "base", "basefont", "bdi", "bdo", "bgsound", "big",
+        "blockquote", "body", "br", "button", "caption", "center", "cite",
+        "code", "col", "colgroup", "data", "dd", "del", "details", "dfn", "dir",
+        "div", "dl", "dt", "em", "embed", "fieldset", "figcaption", "figure",
+        "font", "footer", "form", "frame", "frameset", "h1", "h2", "h3", "h4",
+        "h5", "h6", "head", "header", "hr", "html", "i", "iframe", "img",
+        "input", "ins", "isindex", "kbd", "keygen", "label", "legend", "li",
+        "link", "main", "map", "mark", "menu", "meta", "nav", "noembed",
+        "noframes", "noscript", "object", "ol", "optgroup", "option", "p",
+        "param", "picture", "plaintext", "pre", "q", "rp", "rt", "ruby", "s",
+        "samp", "script", "section", "select", "small", "source", "span",
+        "strike", "strong", "style", "sub", "summary", "sup", "svg", "table",
+        "tbody", "td", "textarea", "tfoot", "th", "thead", "time", "title",
+        "tr", "track", "tt", "u", "ul", "var", "video", "wbr", "xmp",
     };
     apr_size_t len = 0;
 
@@ -120,8 +130,7 @@ static int is_html(const char *tag, char name[16])
         name[len] = (char)apr_tolower(tag[len]);
     }
     name[len] = '\0';
-    return !len || htmlTagLookup((const xmlChar *)name) != NULL
-           || CRM_IS_ONE_OF(name, newer);
+    return !len || CRM_IS_ONE_OF(name, names);
 }
 
 /* Put what is seen of NODE, a tag in a text, in its place: a line break, nothing, or
