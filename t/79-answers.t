@@ -378,6 +378,8 @@ subtest "what becomes of a text" => sub {
             ["21612", "the number cannot be reached from the agent's"],
             ["21614", "the number cannot receive texts"],
             ["30003", "the phone is off or cannot be reached"],
+            ["63016", "WhatsApp takes no free text a day after the last message of"
+                . " the recipient"],
             ["30004", "the recipient or the carrier blocks it"],
             ["30006", "the number is a landline, or its carrier cannot be"
                 . " reached"], ["30007", "the carrier filtered it"],

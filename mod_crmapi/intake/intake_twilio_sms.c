@@ -253,6 +253,10 @@ static const struct {
     {"30006", "the number is a landline, or its carrier cannot be reached"},
     {"30007", "the carrier filtered it"},
     {"30008", "the carrier did not say why"},
+    {"63003", "the recipient cannot be reached by WhatsApp"},
+    {"63007", "the agent's number is none of WhatsApp"},
+    {"63016", "WhatsApp takes no free text a day after the last message of the"
+     " recipient"},
 };
 
 /* Return why the message of HOOK was not delivered; NULL if STATUS says no such
