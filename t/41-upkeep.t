@@ -226,6 +226,10 @@ subtest "a run deletes all that is too old, however much it is, and no more" => 
                 . " WHERE $case->[1]");
         }
     }
+    for my $call ("audit_trim(now() - interval '1095 d', 7)",
+            "original_trim(now() - interval '90 d', 7)") {
+        is(sql($own, "SELECT crmapi.$call"), 7, "$call: a batch");
+    }
     worker(database => $own, no_start => 1)->once;
     for my $one (@AGED) {
         my ($table, undef, $values, $column, $stays, $goes) = @$one;
@@ -257,6 +261,12 @@ my @SAME = (
         { leased_until => $old }, "leased_by = 'me'"],
     ["counter", { kind => "'contact'", parent => "'$id'", slot => -2, n => 1 },
         { n => 0 }, "slot = -2"],
+    ["original", { message_id => "'$id'", number => 1, bytes => "'x'",
+        created_at => "now()" }, { created_at => "now() - interval '91 days'" }],
+    ["message_html", { message_id => "'$id'", html => "'x'" }, {}],     # goes with it
+    ["audit", { id => "'$id'", actor_kind => "'system'", actor => "'x'",
+        login => "'x'", action => "'x'", object => "'x'", details => "'{}'",
+        at => "now()" }, { at => "now() - interval '4 years'" }],
 );
 
 subtest "the same ids and keys in another workspace" => sub {
@@ -267,10 +277,14 @@ subtest "the same ids and keys in another workspace" => sub {
     my @ids = (uuid(), uuid());     # either may come first
     sql($own, join "", map { "INSERT INTO crmapi.workspace (id, name, slug) VALUES
         ('$_', 'W', '" . substr($_, -12) . "'); INSERT INTO crmapi.agent (id,
-        workspace_id, name, slug) VALUES ('$_', '$_', 'A', 'a');" } @ids);
+        workspace_id, name, slug) VALUES ('$_', '$_', 'A', 'a'); INSERT INTO
+        crmapi.conversation (id, workspace_id, bot_id, type) VALUES ('$_', '$_',
+        '$_', 1); INSERT INTO crmapi.message (workspace_id, id, conversation_id,
+        role) VALUES ('$_', '$id', '$_', 'user');" } @ids);
     for my $due (0, 1) {
         my $rows = sub { my ($w, $table, $columns, $condition) = @_;
-            my ($key) = grep { $columns->{$_} } qw(id event_id key parent);
+            my ($key) = grep { $columns->{$_} } qw(id event_id key parent
+                message_id);
             return "FROM crmapi.$table WHERE workspace_id = '$w' AND $key ="
                 . " $columns->{$key} AND " . ($condition // "true") };
         for my $n (0, 1) {

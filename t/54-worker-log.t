@@ -13,7 +13,7 @@ my $database = database();
 my $workspace = crmapictl_ok($database, qw(workspace create --name W --slug w
     --plan pro));
 my $worker = worker(database => $database, no_start => 1,
-    conf => { log_format => "json", log_level => "debug" });
+    conf => { log_format => "json", log_level => "debug", threads => 1 });
 
 # The lines of the log as objects. Each must be one.
 my $strict = JSON::PP->new->utf8;
@@ -76,6 +76,13 @@ subtest "lines about a job name it" => sub {
     my ($start) = grep { $_->{code} eq "CRM3001" } @objects;
     ok(!exists $start->{job} && !exists $start->{workspace},
         "other lines name none");
+    $worker->expect_log(qr/ 42883 /, qr/CRM3003/);
+    sql($database, "ALTER FUNCTION crmapi.job_claim RENAME TO no_claim");
+    job("sequence.later");
+    ok(wait_for(sub { $worker->log_text =~ / 42883 / }, 20), "no job can be claimed");
+    sql($database, "ALTER FUNCTION crmapi.no_claim RENAME TO job_claim");
+    is_deeply([grep { $_->{message} =~ / 42883 / && exists $_->{job} } objects()], [],
+        "nor does one of the thread that had them");
 };
 
 subtest "what is no UTF-8, and what is too long" => sub {
@@ -113,6 +120,12 @@ subtest "the journal gets the level, too" => sub {
     my ($line) = $err =~ /^(.*CRM3102.*)$/m;
     like($line // "", qr/^<4>\{/, "before the object");
     ok(eval { $strict->decode(substr $line, 3) }, "an object") or diag($line);
+    $worker->configure({ log_format => "text", log_level => "warning" });
+    job("sequence.two\nlines");
+    $err = $worker->once;
+    like($err, qr/\A<4>CRM3102: job \d+ \(sequence\.two lines\) [^\n]*\n\z/,
+        "a line of text has no time: the journal has one; no other level is there");
+    $worker->configure({ log_level => "debug" });
 };
 
 subtest "files of certificates that cannot be used are told at the start" => sub {
@@ -170,23 +183,30 @@ subtest "a limit of open files that is too low for the threads is told" => sub {
 };
 subtest "a log file that cannot be written is told elsewhere" => sub {
     my $file = $worker->dir . "/own.log";
+    my $port = CrmTest::Httpd::free_port();
     my $beside = worker(database => $database, no_start => 1,
-        conf => { log_file => $file });
+        conf => { log_file => $file, log_level => "debug",
+            status_listen => "127.0.0.1:$port" });
     $beside->expect_log(qr/log_file: / => 1);
-    write_file($file, "x" x 1023 . "\n");
+    write_file($file, "x" x 999 . "\n");   # there is room for a part of a line
     chmod 0666, $file;
+    job("sequence.more");
     my $pid = spawn(command => ["bash", "-c", 'ulimit -f 1; exec "$@"', "x",
         $beside->command], env => $beside->environment,
         log => $beside->log_file);
-    ok(wait_for(sub { read_file($beside->log_file, "") ne "" }, 20), "it is told");
+    my $lost = sub { my $r = eval { CrmTest::Client->new(port => $port)->get(
+        "/metrics")->body } // ""; $r =~ /^crmapid_log_lines_lost_total (\d+)$/m
+        ? $1 : 0 };
+    ok(wait_for(sub { $lost->() > 1 }, 20), "lines are lost, and counted");
+    isnt(read_file($beside->log_file, ""), "", "it is told");
     truncate $file, 0 or die "$file: $!\n";
     kill HUP => $pid;
     ok(wait_for(sub { read_file($file) =~ /CRM3016/ }, 20),
         "and in the log when it can be written");
-    like(read_file($file), qr/ warning: CRM3016: .*: [1-9]\d* \(File too large\)$/m,
-        "with the number of lines that were lost");
+    my ($n) = read_file($file) =~ / warning: CRM3016: .*: (\d+) \(File too large\)$/m;
+    is($n, $lost->(), "with the number of lines that were lost");
     end_process($pid, "TERM", 40);
-    like(read_file($beside->log_file), qr/ error: log_file: \Q$file\E: File too large/,
+    like(read_file($beside->log_file), qr/ error: log_file: \Q$file\E: No space left/,
         "with the reason");
 };
 done_testing;

@@ -291,6 +291,8 @@ subtest "a day has what happened on it: by everybody, from midnight to midnight"
     my $all = ["31: 1 2 1", "5: 1 2 1", "3: 3 6 3", "2: 2 4 2"];
     my @of = qw(messages_in messages_out webhooks);
     is_deeply(days_of($w, @of), $all, "counted when it is asked for");
+    is_deeply([grep { !defined $_->{requests} || !defined $_->{limited} }
+        rows($w, "--from", "2001-01-01")], [], "no request is 0");
     my $measure = sub { sql($database, "SELECT crmapi.usage_measure('$id',
         $_[0])") };
     is($measure->("NULL"), "t", "measured");
@@ -358,6 +360,9 @@ subtest "days: from, to, and what is no day" => sub {
     is(scalar(() = rows($w)), 31, "31 days without them");
     is(scalar(() = rows($w, "--from", "2001-01-01")), scalar(() = rows($w,
         "--from", $day->(50))), "none before it began");
+    is((rows($other, "--from", "2001-01-01"))[0]{day}, sql($database, "SELECT
+        (created_at AT TIME ZONE 'UTC')::date FROM crmapi.workspace
+        WHERE id = '" . $other->id . "'"), "nor before another workspace did");
     is(scalar(() = rows($w, "--from", $day->(0), "--to", "2999-01-01")), 1,
         "none after today");
     is((rows($w, "--from", $five, "--to", $five))[0]{storage}, undef,
@@ -407,7 +412,9 @@ subtest "what a daemon may do" => sub {
 subtest "old days go after keep_usage" => sub {
     sql($database, "INSERT INTO crmapi.usage (workspace_id, day, requests)
         SELECT '" . $w->id . "', (now() AT TIME ZONE 'UTC')::date - n, 1
-        FROM unnest(ARRAY[99, 101]) n");
+        FROM unnest(ARRAY[99, 101, 102]) n");
+    is(sql($database, "SELECT crmapi.usage_trim(now() - interval '100 days', 1)"), 1,
+        "no more than a batch");
     my $worker = worker(database => $database, no_start => 1,
         conf => { keep_usage => "100d" });
     sql($database, "DELETE FROM crmapi.upkeep");  # it ran tomorrow
