@@ -10,6 +10,7 @@ use CrmTest;
 use CrmTest::Outreach;
 use CrmTest::Session;
 use File::Temp qw(tempdir);
+use IO::Socket::INET ();
 use Time::HiRes qw(time);
 
 plan(skip_all => "plain builds only: a library of the test's own is preloaded")
@@ -120,6 +121,28 @@ subtest "11 crmapid, when the clock is set back and forth" => sub {
             SELECT count(*) FROM later") });
         ok(wait_for(sub { $outreach->sent_of(2) }, 15), "and what becomes due");
         $outreach->{count} = {};
+    }
+    $worker->stop;
+};
+
+subtest "13 a webhook on its way, when the clock is set" => sub {
+    my $listen = IO::Socket::INET->new(Listen => 5, LocalAddr => "127.0.0.1",
+        Timeout => 30 * busy());
+    my $worker = worker(database => $database, env => clock_of("work"),
+        conf => { webhook_private => "on" });
+    my $made = sub { sql($database, "SELECT count(*)"
+        . " FROM crmapi.webhook_attempt WHERE duration_ms < 60000") };
+    $w->webhook("http://127.0.0.1:" . $listen->sockport, "contact.created");
+    for my $seconds (-3600, 60 * 86400) {
+        my $before = $made->();
+        $w->contact;
+        my $client = $listen->accept or die "no webhook\n";
+        set_clock("work", $seconds);
+        sysread $client, my $request, 65536;
+        syswrite $client, "HTTP/1.1 204 Done\r\nConnection: close\r\n\r\n";
+        close $client;
+        ok(wait_for(sub { $made->() == $before + 1 }, 20), "$seconds seconds:"
+            . " its attempt took no longer than it did");
     }
     $worker->stop;
 };

@@ -251,13 +251,13 @@ static void judge(outcome_t *outcome, const crmd_http_answer_t *answer,
     }
 }
 
-/* Record the attempt at DELIVERY, begun at STARTED, with ANSWER and OUTCOME,
- * and end its job. */
+/* Record the attempt at DELIVERY, begun at STARTED, which TOOK so long, with ANSWER
+ * and OUTCOME, and end its job. */
 static crm_error_t *record(const delivery_t *delivery, apr_time_t started,
+                           apr_interval_time_t took,
                            const crmd_http_answer_t *answer,
                            const outcome_t *outcome)
 {
-    apr_interval_time_t took = apr_time_now() - started;
     apr_pool_t *pool = delivery->work->pool;
     char time[CRM_TIME_SIZE];
     const char *values[13];
@@ -267,8 +267,7 @@ static crm_error_t *record(const delivery_t *delivery, apr_time_t started,
     crmd_lease_values(values, delivery->work);
     values[4] = delivery->id;
     values[5] = time;
-    values[6] = apr_psprintf(pool, "%" APR_TIME_T_FMT,
-                             took > 0 ? apr_time_as_msec(took) : 0);
+    values[6] = apr_psprintf(pool, "%" APR_TIME_T_FMT, apr_time_as_msec(took));
     values[7] = answer->status ? apr_itoa(pool, answer->status) : NULL;
     values[8] = outcome->error;
     values[9] = crmd_webhook_text(answer->body, answer->len, pool);
@@ -302,8 +301,9 @@ static void log_outcome(const delivery_t *delivery, const outcome_t *outcome)
 /* Make one attempt at DELIVERY. The caller holds a slot. */
 static crm_error_t *attempt(delivery_t *delivery)
 {
-    apr_time_t started = apr_time_now();
+    apr_time_t started = apr_time_now(), begun = crm_time_monotonic();
     crmd_http_answer_t answer;
+    apr_interval_time_t took;
     outcome_t outcome;
     int held = 0;
 
@@ -311,8 +311,9 @@ static crm_error_t *attempt(delivery_t *delivery)
     if (held) {
         return crmd_work_return(delivery->work);
     }
+    took = crm_time_monotonic() - begun;
     judge(&outcome, &answer, delivery);
-    CRM_ERR(record(delivery, started, &answer, &outcome));
+    CRM_ERR(record(delivery, started, took, &answer, &outcome));
     crmd_stats_delivery(outcome.name);
     log_outcome(delivery, &outcome);
     delivery->work->end = CRMD_ENDED;
