@@ -185,8 +185,21 @@ subtest "totals that are wrong are mended, and counters of nothing go" => sub {
             [["company", 3 + $wrong, 3]], "$wrong: it is told");
         counters_right("and mended");
     }
+    # counters that are gone, and counters of what is not there
+    for my $case (["DELETE FROM crmapi.counter WHERE workspace_id = '$s->{id}'"
+                . " AND kind = 'company'", map { ["company", $_, 0, 3] } $zero,
+                $s->{bot}],
+            [row("counter", %{$s->{in}}, kind => "contact", parent => $zero,
+                slot => 99, n => 2), ["contact", $zero, 2, 0]]) {
+        my ($does, @told) = @$case;
+        sql($db, $does);
+        is_deeply([sql($db, "SELECT kind, parent, counted, actual
+            FROM crmapi.counter_mend() WHERE workspace_id = '$s->{id}'
+            ORDER BY parent")], \@told, "$told[0][2], not $told[0][3]: it is told");
+        counters_right("and mended");
+    }
     $add->(0);
-    sql($db, "SELECT crmapi.counter_trim()");
+    cmp_ok(sql($db, "SELECT crmapi.counter_trim()"), ">", 0, "some are zero");
     is(sql($db, "SELECT count(*) FROM crmapi.counter WHERE n = 0"), 0,
         "none is zero");
     cmp_ok(sql($db, "SELECT count(*) FROM crmapi.counter WHERE n < 0
