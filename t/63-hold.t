@@ -179,7 +179,7 @@ subtest "a hold counts what is being sent" => sub {
 };
 
 # What is claimed already: how it comes to be, the lock that the daemon then
-# waits for, and what is sent before and in all.
+# waits for, what is sent before and in all, and whether the database is held.
 my @CLAIMED = (
     ["a step", "sequence.step", sub { start($_[0]) },
         "SELECT FROM crmapi.enrollment WHERE workspace_id = 'W' FOR UPDATE",
@@ -191,10 +191,13 @@ my @CLAIMED = (
         "SELECT FROM crmapi.event WHERE workspace_id = 'W' FOR UPDATE",
         "0 0 1", "0 0 2"],
 );
+push @CLAIMED, [@{$CLAIMED[0]}, "all"];
 for (@CLAIMED) {
-    my ($what, $kind, $make, $lock, $before, $after) = @$_;
-    subtest "$what that is claimed already" => sub {
+    my ($what, $kind, $make, $lock, $before, $after, $all) = @$_;
+    subtest "$what that is claimed already" . ($all ? ", of all" : "") => sub {
         my $w = space(2);
+        my ($hold, $release) = $all ? (["hold", "--all"], ["release", "--all"])
+            : map { ["workspace", $_, $w->id] } "hold", "release";
         my $of = "workspace_id = '" . $w->id . "' AND kind = '$kind'";
         $make->($w);
         $worker->once;
@@ -213,7 +216,7 @@ for (@CLAIMED) {
         sql($database, "UPDATE crmapi.job SET run_at = now() WHERE $of"
             . " AND state = 'ready'");
         postgres()->wait_locked($database, 1);
-        my $held = $w->ctl_json("workspace", "hold", $w->id);
+        my $held = crmapictl_json($database, @$hold);
         is($held->{being_sent}, 1, "the hold says that one is under way");
         $let_go->();
         ok($worker->wait_log(qr/CRM3105: job \d+ \(\Q$kind\E\)/, 20),
@@ -223,7 +226,7 @@ for (@CLAIMED) {
             ))[0]}), "ready|0|t", "as before its claim");
         is(sent($w), $before, "nothing was sent");
         unlike($worker->log_text, qr/CRM3104/, "and nothing is lost");
-        $w->ctl("workspace", "release", $w->id);
+        crmapictl_ok($database, @$release);
         ok(wait_for(sub { sent($w) eq $after }, 20), "released: it is sent");
         $worker->stop;
     };

@@ -205,7 +205,10 @@ subtest "submissions" => sub {
 };
 
 subtest "events: an older cursor is gone, as after keep_deliveries" => sub {
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    my $other = workspace($httpd, twin => 0);
+    $_->ctl("workspace", "set", $_->id, "--events", "on") for $other, $w;
+    my $others = $other->client->get("/api/v1/events", query => { cursor => "end" })
+        ->json->{pagination}{next_cursor};
     my $id = sub { $w->contact->{id} };
     $id->();
     my $r = $c->get("/api/v1/events", query => { page_size => 1 });
@@ -223,6 +226,8 @@ subtest "events: an older cursor is gone, as after keep_deliveries" => sub {
         { cursor => "*" })->json->{data}}], [$kept], "the new one is there");
     error_is($c->get("/api/v1/events", query => { cursor => $cursor }), 410,
         "gone", "who has not read the others is told");
+    status_is($other->client->get("/api/v1/events", query => { cursor => $others }),
+        200, "not who reads those of another workspace");
     $w->ctl("workspace", "set", $w->id, "--events", "off");
 };
 

@@ -385,6 +385,15 @@ subtest "one workspace, which there is" => sub {
     is($code, 2, "it has to be named");
 };
 
+subtest "what processes have counted is added" => sub {
+    my ($requests, $limited) = split / /, stored($w);
+    for my $n (1, 2) {
+        sql($database, "SELECT crmapi.usage_add('" . $w->id . "', (now() AT TIME
+            ZONE 'UTC')::date - date '1970-01-01', 5, 3)");
+        is(stored($w), $requests + 5 * $n . " " . ($limited + 3 * $n), "to both");
+    }
+};
+
 subtest "what a daemon may do" => sub {
     is_deeply([sql($database, "SELECT w.role, r.of
         FROM (VALUES ('crmapi_api'), ('crmapi_worker')) w(role)
