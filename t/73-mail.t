@@ -565,6 +565,24 @@ subtest "LMTP: an answer for each recipient" => sub {
         "ends the connection");
 };
 
+subtest "LMTP: after a mail that cannot be stored the session takes the next" => sub {
+    sql($database, "ALTER TABLE crmapi.attachment ADD CONSTRAINT no_poison
+        CHECK (filename <> 'poison')");
+    my $s = session();
+    $worker->expect_log(qr/CRM2001: .*no_poison/ => 1);
+    for my $case (["poison", 451], ["food", 250]) {
+        my ($name, $code) = @$case;
+        say_to($s, "MAIL FROM:<ada\@example.org>");
+        say_to($s, "RCPT TO:<$sales>");
+        like(say_to($s, "DATA"), qr/^354/, "DATA");
+        print $s dotted(mail("x", "MIME-Version" => "1.0", "Content-Type" => "a/b",
+            "Content-Disposition" => "attachment; filename=$name"));
+        like(reply($s), qr/^$code /, $name);
+    }
+    say_to($s, "QUIT");
+    sql($database, "ALTER TABLE crmapi.attachment DROP CONSTRAINT no_poison");
+};
+
 subtest "LMTP: mail_authserv_id names trusted hosts" => sub {
     my $s = session();
     for my $id ("mx.other.example", "mx2.crm.example") {
