@@ -150,12 +150,13 @@ $$;
 -- Where this database is. Internal.
 CREATE FUNCTION crmapi.instance_place()
     RETURNS TABLE (system_id bigint, database_id oid)
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp ROWS 1
-BEGIN ATOMIC
-    SELECT c.system_identifier, d.oid
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp ROWS 1 AS $$
+BEGIN
+    RETURN QUERY SELECT c.system_identifier, d.oid
     FROM pg_control_system() c, pg_database d
     WHERE d.datname = current_database();
-END;
+END
+$$;
 
 -- Hold WORKSPACE, or the database if it is null, because of REASON. One that is
 -- held keeps its time and its reason. What is being sent at this moment is
@@ -357,9 +358,12 @@ $$;
 
 -- Whether this database is older than KNOWN. Internal.
 CREATE FUNCTION crmapi.mark_behind(known bigint[]) RETURNS boolean
-    LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     RETURN EXISTS (SELECT FROM crmapi.send_mark m
                    WHERE m.n < known[m.slot + 1]);
+END
+$$;
 
 -- Whether nothing may be sent from this database before instance_look() has said
 -- why: it is older than KNOWN, or it is another copy and not held: a test system

@@ -282,7 +282,7 @@ $$;
 -- ADDRESS as a contact's list of addresses with the member MEMBER. Internal.
 CREATE FUNCTION crmapi.intake_address(member text, address text)
     RETURNS jsonb
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE sql STABLE PARALLEL SAFE
     RETURN CASE WHEN address IS NULL THEN '[]'::jsonb
         ELSE jsonb_build_array(jsonb_build_object(member, address,
                                                   'is_primary', true)) END;
