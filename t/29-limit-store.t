@@ -246,6 +246,7 @@ subtest "the directive says what is wrong" => sub {
     for my $case (
             ["", qr/takes a URL and options/],
             ["http://one", qr/the URL: it must begin with redis:/],
+            ["redis://::1:6379", qr/the URL: an IPv6 address must be in brackets/],
             ["redis://one:x", qr/the URL: the port must be a number/],
             ["redis://me:$dir/none\@one", qr/the password file: No such file/],
             ["redis://me:$dir/open\@one", qr/must not be accessible to other/],

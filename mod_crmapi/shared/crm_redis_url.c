@@ -63,6 +63,9 @@ static const char *take_host(crm_wire_place_t *place, char **rest_p)
     }
     else {
         end = host + strcspn(host, ":");
+        if (*end && strchr(end + 1, ':')) {
+            return "an IPv6 address must be in brackets";
+        }
     }
     place->port = CRM_REDIS_PORT;
     if (*end) {

@@ -595,7 +595,8 @@ static const char *const bad[] = {
     "", "one", "http://one", "redis:one", "redis://", "redis://:1",
     "redis://one:", "redis://one:0", "redis://one:65536", "redis://one:x",
     "redis://one/", "redis://one/-1", "redis://one/10000", "redis://one/1/2",
-    "redis://[::1", "redis://[::1]1", "redis://pw@one", "redis://me:@one",
+    "redis://::1", "redis://[::1", "redis://[::1]1", "redis://pw@one",
+    "redis://me:@one",
     "unix:", "unix:run", "unix:me@/run",
 };
 
