@@ -210,6 +210,9 @@ for (@CLAIMED) {
             . " run_at) SELECT workspace_id, kind, payload, now() +"
             . " interval '1 h' FROM crmapi.job WHERE $of")
             if $kind eq "sequence.review";
+        my $given = sub { scalar(() = $worker->log_lines(
+            qr/CRM3105: job \d+ \(\Q$kind\E\)/)) };
+        my $had = $given->();
         my $let_go = postgres()->hold($database, $lock
             =~ s/'W'/"'" . $w->id . "'"/er);
         $worker->start;
@@ -219,8 +222,7 @@ for (@CLAIMED) {
         my $held = crmapictl_json($database, @$hold);
         is($held->{being_sent}, 1, "the hold says that one is under way");
         $let_go->();
-        ok($worker->wait_log(qr/CRM3105: job \d+ \(\Q$kind\E\)/, 20),
-            "it is given back");
+        ok(wait_for(sub { $given->() > $had }, 20), "it is given back");
         is(join("|", @{(sql($database, "SELECT state, attempts, run_at <="
             . " now() FROM crmapi.job WHERE $of ORDER BY id DESC LIMIT 1"
             ))[0]}), "ready|0|t", "as before its claim");
