@@ -138,7 +138,9 @@ like($debian->inside("crmapid has no configuration", "crmapid -t -c"
 
 $debian->inside("the site's servers run", <<"END");
 useradd -m -s /bin/bash op
+# systemctl is in /usr/local, which Debian 14's sudo does not look in
 echo 'op ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/op
+echo "Defaults secure_path=\\\"\$PATH\\\"" >>/etc/sudoers.d/op
 pg_ctlcluster $postgres main start
 apachectl start
 for i in {1..100}; do
