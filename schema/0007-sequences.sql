@@ -283,7 +283,7 @@ CREATE TABLE crmapi.erased_address (
 -- Internal.
 CREATE FUNCTION crmapi.address_mac(kind text, address text, key bytea)
     RETURNS bytea
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN crmapi.mac(convert_to(kind || ':' || address, 'UTF8'), key);
 
 -- The hash of ADDRESS, an address of the kind KIND as email_key() or phone_key()

@@ -714,9 +714,12 @@ CREATE FUNCTION crmapi.event_ticket(n bigint, low bigint) RETURNS bigint
 -- The greatest id that an event with a number up to N can have; there is none
 -- below 0.
 CREATE FUNCTION crmapi.event_bound(n bigint) RETURNS uuid
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+BEGIN
     RETURN (overlay(lpad(to_hex(greatest(n, 0)), 15, '0')
         PLACING '8' FROM 13 FOR 0) || 'bfffffffffffffff')::uuid;
+END
+$$;
 
 -- event_end(), with N, the last number that was taken: no ticket that is taken
 -- later moves it. For the API.

@@ -834,7 +834,7 @@ $$;
 -- message_answer(). Internal.
 CREATE FUNCTION crmapi.intake_said_at(at timestamptz, occurred_at timestamptz,
         latest timestamptz) RETURNS timestamptz
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE sql STABLE PARALLEL SAFE
     RETURN greatest(at, CASE WHEN occurred_at IS NULL
         THEN latest + interval '1 millisecond' END);
 

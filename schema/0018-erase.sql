@@ -719,9 +719,12 @@ $$;
 
 -- The ids in LIST, an array of JSON or null. Internal.
 CREATE FUNCTION crmapi.id_list(list jsonb) RETURNS uuid[]
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
     RETURN ARRAY(SELECT (i #>> '{}')::uuid
                  FROM jsonb_array_elements(coalesce(list, '[]')) i);
+END
+$$;
 
 -- Erase in WORKSPACE, which was restored and is held, whom the journal of ORIGIN says
 -- to have been erased: the same workspace, or the one that it is a copy of. Returns

@@ -803,6 +803,34 @@ subtest "each function is short, and its comment says who may call it" => sub {
     }
 };
 
+# SQL functions that are parsed and planned in each statement: see the next test.
+my %NOT_INLINED = (
+    email_base => "an index needs it IMMUTABLE and STRICT",
+    map({ $_ => "its caller may not read what it reads" } qw(enrollment_stop
+        token_sign_link token_sign_page token_signed)),
+    map({ $_ => "it is rarely called" } qw(dump_mark plan_rights retention_bound
+        usage_day webhook_mac)),
+);
+
+subtest "SQL functions are inlined; others are PL/pgSQL, planned once a session" => sub {
+    my @not;
+    for (sql($db, "SELECT p.oid::regproc, p.proname, ARRAY(SELECT format('%s.a%s',
+                'x', n) FROM generate_series(1, p.pronargs) n)::text, ARRAY(SELECT
+                format('NULL::%s AS a%s', t, n) FROM unnest(p.proargtypes::regtype[])
+                WITH ORDINALITY a(t, n))::text
+            FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang
+            WHERE p.pronamespace = 'crmapi'::regnamespace AND NOT p.proretset
+              AND l.lanname = 'sql' AND p.proname !~ '_fields\$'")) {
+        my ($function, $name, $arguments, $columns) = map { tr/{}"//dr } @$_;
+        my $plan = join "\n", map { $_->[0] } sql($db, "EXPLAIN (VERBOSE)"
+            . " SELECT $function($arguments) FROM (SELECT "
+            . join(", ", split(/,/, $columns), "n") . " FROM generate_series(1, 2) n"
+            . " OFFSET 0) x");
+        push @not, $name if $plan =~ /\b\Q$name\E\(/;
+    }
+    is_deeply([sort @not], [sort keys %NOT_INLINED], "but for the exceptions");
+};
+
 # The parts of the functions' bodies that LIKE finds, each as [function, text].
 sub in_functions {
     my ($like) = @_;
