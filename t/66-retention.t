@@ -140,7 +140,9 @@ subtest "another workspace with the same ids keeps its own" => sub {
     my $id = talk(40, 40);
     $number--;
     is(talk(40, 40, $twin), $id, "the same id");
-    sql($database, "DELETE FROM crmapi.upkeep");
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload, run_at)
+        VALUES ('@{[$twin->id]}', 'answer.send', '{\"conversation_id\": \"$id\"}',
+            now() + interval '1 h'); DELETE FROM crmapi.upkeep");
     $worker->once;
     ok(!grep({ $_ eq $id } @{left("conversation")}), "here it goes");
     is_deeply(left("conversation", $twin->id), [$id], "there it stays");
