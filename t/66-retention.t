@@ -158,6 +158,17 @@ subtest "a conversation that wakes up after it was found stays" => sub {
         WHERE conversation_id = '$talk'"), 3, "none of its messages");
 };
 
+subtest "so does one to which somebody writes at this moment" => sub {
+    my $talk = talk(40, 40);
+    my $let_go = postgres()->hold($database, "SELECT FROM crmapi.conversation
+        WHERE workspace_id = $in AND id = '$talk' FOR UPDATE");
+    my $try = "SET lock_timeout = '5s'; SELECT crmapi.retention_talk($in, '$talk',
+        now() - interval '30 days', 100)";
+    is(eval { scalar sql($database, $try) }, 0, "nothing is deleted, or waits");
+    $let_go->();
+    is(sql($database, $try), 4, "but later");
+};
+
 subtest "so does one whose answer is being sent; a large one goes bit by bit" => sub {
     my $talk = talk(40, 40);
     my $try = sub { scalar sql($database, "SELECT crmapi.retention_talk($in, '$talk',
