@@ -251,7 +251,7 @@ subtest "11.10 what commits while a step waits for its relay" => sub {
         phone => $_->[2] } } sql($database, "SELECT e.id, c.id, c.phone_key"
         . " FROM crmapi.enrollment e JOIN crmapi.contact c ON c.workspace_id ="
         . " e.workspace_id AND c.id = e.contact_id WHERE e.workspace_id = '"
-        . $w->id . "' ORDER BY c.first_name");
+        . $w->id . "' ORDER BY c.phone_key");
     my ($suppressed, $stopped, $replied, $moved, $deleted) = @waiting;
     my @suppress = ($database, qw(suppress add --workspace), $w->id,
         "--phone");
