@@ -300,18 +300,19 @@ BEGIN
     INSERT INTO crmapi.conversation (id, workspace_id, bot_id, contact_id, type,
         created_at)
     VALUES (talk, step_open.workspace, of.bot_id, of.id, of.type, at);
-    PERFORM crmapi.intake_count(workspace, ARRAY[of.bot_id]);
     RETURN talk;
 END
 $$;
 
 -- Add STEP, which was sent at MOMENT, to the conversation TALK as a message; to a
 -- new one if TALK is null and its contact is there. The caller has locked both.
--- Internal.
+-- Return the agent of a new one, which the caller has to count. Internal.
 CREATE FUNCTION crmapi.step_message(workspace uuid, talk uuid, step uuid,
-                                    moment timestamptz) RETURNS void
+                                    moment timestamptz) RETURNS uuid
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
+    is_new CONSTANT boolean := talk IS NULL;
+    bot uuid;
     at CONSTANT timestamptz := date_trunc('milliseconds', moment);
     made CONSTANT uuid := crmapi.uuid_v7(at);
     s crmapi.enrollment_step;
@@ -319,7 +320,7 @@ DECLARE
 BEGIN
     talk := coalesce(talk, crmapi.step_open(workspace, step, at));
     IF talk IS NULL THEN
-        RETURN;
+        RETURN NULL;
     END IF;
     SELECT t.* INTO s FROM crmapi.enrollment_step t
     WHERE t.workspace_id = step_message.workspace AND t.id = step_message.step;
@@ -347,7 +348,9 @@ BEGIN
         last_active_at = greatest(c.last_active_at, at),
         unanswered = c.unanswered
             AND at < coalesce(c.last_message_at, '-infinity')
-    WHERE c.workspace_id = step_message.workspace AND c.id = talk;
+    WHERE c.workspace_id = step_message.workspace AND c.id = talk
+    RETURNING c.bot_id INTO bot;
+    RETURN CASE WHEN is_new THEN bot END;
 END
 $$;
 
@@ -356,7 +359,7 @@ $$;
 -- next one. The first of several steps leaves the enrollment approved, the second
 -- makes it running, the last completed. If it was stopped meanwhile, only the step
 -- changes. Ends JOB. Locks: a contact's advisory one, conversation, enrollment,
--- step, job. For the worker.
+-- step, job, agent. For the worker.
 CREATE FUNCTION crmapi.step_sent(workspace uuid, job bigint, owner text,
                                  attempt integer, enrollment uuid, step uuid,
                                  moment timestamptz, provider text)
@@ -367,6 +370,7 @@ DECLARE
     talk CONSTANT uuid := crmapi.step_talk(workspace, enrollment, step);
     had text;
     place integer;
+    opened uuid;
 BEGIN
     SELECT e.status INTO had FROM crmapi.enrollment e
     WHERE e.workspace_id = step_sent.workspace
@@ -381,7 +385,7 @@ BEGIN
       AND s.status = 'sending'
     RETURNING s.sort_order INTO place;
     IF FOUND THEN
-        PERFORM crmapi.step_message(workspace, talk, step, moment);
+        opened := crmapi.step_message(workspace, talk, step, moment);
     END IF;
     IF place IS NOT NULL AND crmapi.enrollment_is_live(had) THEN
         IF had = 'approved' AND place > 1 THEN
@@ -397,6 +401,8 @@ BEGIN
         END IF;
     END IF;
     PERFORM crmapi.job_end(workspace, job, owner, attempt, 'done', NULL, NULL);
+    -- last: all who send for the agent wait for its row
+    PERFORM crmapi.intake_count(workspace, array_remove(ARRAY[opened], NULL));
 END
 $$;
 

@@ -460,7 +460,8 @@ my %CALL = (
         . " '2027-01-02')"],
     step_sent => ["mailing", "SELECT crmapi.step_sent($LEASE, '$ID', '$ID',"
         . " now(), 'p')", { "a contact's advisory one" => "a contact",
-        conversation => "open conversation" }],
+        conversation => "open conversation",
+        agent => undef }],      # only with a new conversation
     step_talk => ["mailing", "SELECT crmapi.step_talk('W', '$ID', '$ID')",
         { "a contact's advisory one" => "a contact",
         conversation => "open conversation" }],
