@@ -21,7 +21,7 @@ static const crmd_source_t answers = {
     " NULL, m.handed_over, m.content_type, m.metadata -> 'cc',"
     " m.metadata ? 'attachments', NULL,"
     " (SELECT nullif(l.metadata ->> 'via', '') FROM crmapi.message l"
-    " WHERE l.workspace_id = m.workspace_id"
+    " WHERE l.workspace_id = $1::uuid"
     " AND l.conversation_id = m.conversation_id AND l.role = 'user'"
     " ORDER BY l.created_at DESC, l.id DESC LIMIT 1)"
     " FROM crmapi.message m"
