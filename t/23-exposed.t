@@ -62,6 +62,9 @@ SKIP: {
         is(dumpable($pid), 0, "its memory is nobody's");
         my $other = spawn(chdir => $scratch, log => "/dev/null",
             command => [demoted(), "sleep", 60]);
+        # until then it is this program, and would leave its core file here
+        ok(wait_for(sub { read_file("/proc/$other/comm", "") eq "sleep\n" }),
+            "another process has begun");
         is_soon($other, "unlimited unlimited", 1,
             "another process has what this looks for");
         my @dumped = map { kill ABRT => $_; waitpid $_, 0; $? & 128 ? 1 : 0 }
