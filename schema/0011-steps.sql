@@ -402,7 +402,7 @@ BEGIN
     END IF;
     PERFORM crmapi.job_end(workspace, job, owner, attempt, 'done', NULL, NULL);
     -- last: all who send for the agent wait for its row
-    PERFORM crmapi.intake_count(workspace, array_remove(ARRAY[opened], NULL));
+    PERFORM crmapi.intake_count(workspace, ARRAY[opened]);
 END
 $$;
 

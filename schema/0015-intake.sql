@@ -932,13 +932,14 @@ END
 $$;
 
 -- Add 1 to the number of conversations of each agent of BOTS for each time
--- that it is in BOTS. Locks: agent, in the order of ids. Internal.
+-- that it is in BOTS, nulls aside. Locks: agent, in the order of ids. Internal.
 CREATE FUNCTION crmapi.intake_count(workspace uuid, bots uuid[]) RETURNS void
     LANGUAGE plpgsql AS $$
 DECLARE
     bot uuid;
     more bigint;
 BEGIN
+    bots := array_remove(bots, NULL);
     IF bots = '{}' THEN
         RETURN;
     END IF;
@@ -1021,7 +1022,7 @@ BEGIN
         END IF;
     END LOOP;
     PERFORM crmapi.intake_store(workspace, ids, results, refused);
-    PERFORM crmapi.intake_count(workspace, array_remove(bots, NULL));
+    PERFORM crmapi.intake_count(workspace, bots);
     RETURN QUERY
     SELECT (v.result ->> 'conversation')::uuid,
            (v.result ->> 'message')::uuid, (v.result ->> 'contact')::uuid,

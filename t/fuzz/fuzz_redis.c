@@ -91,23 +91,27 @@ static void ask(const crm_store_backend_t *backend)
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static crm_store_backend_t backend;
+
+/* Make the backend in POOL. */
+static void init(apr_pool_t *pool)
 {
     static const crm_redis_config_t config = {.place.path = "socket",
         .name = "redis:", .database = 1, .password = "secret",
         .prefix = "crmapi"};
-    static crm_store_backend_t backend;
-    static apr_pool_t *pool;
 
-    if (!pool) {
-        apr_initialize();
-        apr_pool_create(&pool, NULL);
-        must(!crm_redis_create(&backend, &config, pool));
-    }
+    must(!crm_redis_create(&backend, &config, pool));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    apr_pool_t *pool = fuzz_pool(init);
+
     says = (const char *)data;
     left = size;
     ask(&backend);      /* after AUTH and SELECT */
     ask(&backend);      /* on the same connection, or on the next one */
     backend.close(backend.baton);
+    apr_pool_destroy(pool);
     return 0;
 }

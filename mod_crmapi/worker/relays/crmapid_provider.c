@@ -110,21 +110,10 @@ static crmd_verdict_t verdict_of(int status)
 static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
                   apr_pool_t *pool)
 {
-    receipt->retry_after = answer->retry_after;
-    if (!answer->status) {
-        receipt->away = 1;
-        crmd_receipt_fill(receipt, answer->sent ? CRMD_UNKNOWN : CRMD_NOT_NOW,
-                          apr_pstrcat(pool, "the provider: ", answer->error,
-                                      NULL));
-        return;
+    if (!crmd_answer_fill(receipt, "the provider", "id", answer, pool)) {
+        crmd_receipt_fill(receipt, verdict_of(answer->status),
+                          crmd_answer_reason("the provider", answer, pool));
     }
-    if (answer->status < 300) {
-        crmd_receipt_fill(receipt, CRMD_SENT, NULL);
-        receipt->provider_id = crmd_answer_id(answer, "id", pool);
-        return;
-    }
-    crmd_receipt_fill(receipt, verdict_of(answer->status),
-                      crmd_answer_reason("the provider", answer, pool));
 }
 
 static void send_message(crmd_receipt_t *receipt,

@@ -97,6 +97,22 @@ const char *crmd_answer_reason(const char *who,
     return apr_psprintf(pool, "%s answered %d", who, answer->status);
 }
 
+int crmd_answer_fill(crmd_receipt_t *receipt, const char *who, const char *id,
+                     const crmd_http_answer_t *answer, apr_pool_t *pool)
+{
+    receipt->retry_after = answer->retry_after;
+    if (!answer->status) {
+        receipt->away = 1;
+        crmd_receipt_fill(receipt, answer->sent ? CRMD_UNKNOWN : CRMD_NOT_NOW,
+                          apr_pstrcat(pool, who, ": ", answer->error, NULL));
+    }
+    else if (answer->status < 300) {
+        crmd_receipt_fill(receipt, CRMD_SENT, NULL);
+        receipt->provider_id = crmd_answer_id(answer, id, pool);
+    }
+    return answer->status < 300;
+}
+
 const char *crmd_subject_of(const crmd_message_t *message, apr_pool_t *pool)
 {
     const char *text = message->subject ? message->subject : "";

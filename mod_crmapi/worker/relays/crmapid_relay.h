@@ -164,4 +164,9 @@ const char *crmd_answer_reason(const char *who,
                                const crmd_http_answer_t *answer,
                                apr_pool_t *pool);
 
+/* Fill RECEIPT, in POOL, from ANSWER, that of WHO, unless it is a refusal: return 0
+ * then. Of a success, ID names the member of its JSON with the message's id. */
+int crmd_answer_fill(crmd_receipt_t *receipt, const char *who, const char *id,
+                     const crmd_http_answer_t *answer, apr_pool_t *pool);
+
 #endif /* CRMAPID_RELAY_H */

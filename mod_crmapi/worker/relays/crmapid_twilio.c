@@ -146,16 +146,7 @@ static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
 {
     const char *code;
 
-    receipt->retry_after = answer->retry_after;
-    if (!answer->status) {
-        receipt->away = 1;
-        crmd_receipt_fill(receipt, answer->sent ? CRMD_UNKNOWN : CRMD_NOT_NOW,
-                          apr_pstrcat(pool, "Twilio: ", answer->error, NULL));
-        return;
-    }
-    if (answer->status < 300) {
-        crmd_receipt_fill(receipt, CRMD_SENT, NULL);
-        receipt->provider_id = crmd_answer_id(answer, "sid", pool);
+    if (crmd_answer_fill(receipt, "Twilio", "sid", answer, pool)) {
         return;
     }
     code = crmd_answer_id(answer, "code", pool);
