@@ -530,6 +530,37 @@ static crm_error_t *check(import_t *import)
 
 /* ---- inserting rows ---- */
 
+/* Fill conversations without last_message_at from their messages among the lines,
+ * as the intake would have (schema/0015-intake.sql). The messages of programs
+ * neither ask nor answer, and nobody can answer a call. */
+static crm_error_t *follow_messages(import_t *import)
+{
+    static const char latest[] = " ORDER BY m.created_at DESC, m.line DESC)";
+    crm_sql_t sql;
+    PGresult *result;
+
+    if (!find_stage(import, "conversation")->count
+        || !find_stage(import, "message")->count) {
+        return NULL;
+    }
+    crm_sql_init(&sql, import->line_pool);
+    crm_sql_adds(&sql, "UPDATE stage_conversation s SET last_message_at = f.at,"
+                 " last_active_at = coalesce(s.last_active_at, f.at),"
+                 " last_message = coalesce(s.last_message, f.said),"
+                 " unanswered = s.unanswered OR s.type <> 2"
+                 " AND f.role IS NOT DISTINCT FROM 'user'"
+                 " FROM (SELECT m.conversation_id, max(coalesce(m.created_at,"
+                 " date_trunc('milliseconds', now()))) AS at,"
+                 " (array_agg(left(m.content, 255)", latest, " FILTER (WHERE"
+                 " m.content <> ''))[1] AS said, (array_agg(m.role", latest,
+                 " FILTER (WHERE m.role IN ('user', 'human') OR m.role ="
+                 " 'assistant' AND m.tool_used IS NULL))[1] AS role"
+                 " FROM stage_message m GROUP BY m.conversation_id) f"
+                 " WHERE f.conversation_id = s.id AND s.last_message_at IS NULL",
+                 NULL);
+    return run(&result, import, &sql);
+}
+
 /* Insert the rows of STAGE up to LAST, a line. */
 static crm_error_t *insert_up_to(import_t *import, const stage_t *stage,
                                  apr_int64_t last)
@@ -616,6 +647,7 @@ static crm_error_t *import_all(import_t *import, int in,
     CRM_ERR(begin(import));
     CRM_ERR(read_lines(import, in, progress, baton));
     CRM_ERR(check(import));
+    CRM_ERR(follow_messages(import));
     for (int i = 0; i < import->stage_count; i++) {
         if (import->stages[i].count) {
             CRM_ERR(insert(import, &import->stages[i]));
