@@ -177,6 +177,61 @@ subtest "a dump that was forged, with a checksum that fits" => sub {
     is(state_of($there), $unharmed, "and nothing else was changed");
 };
 
+# Rows that PostgreSQL takes and no program writes. Their workspace sees nonsense; the
+# processes, which serve others, go on.
+subtest "a forged dump that is restored ends no process" => sub {
+    my $w = workspace($httpd, twin => 0);
+    my $deep = "[" x 40 . "]" x 40;
+    my @events = (                  # body and fields
+        ["contact.created", "\\N"], ["{,\"data\":", "\\N"], ["\\N", "\\N"],
+        ["\\N", "[5]"], ["\\N", '{"id":{},"emails":5,"tags":[]}'],
+        ["\\N", "{\"id\":$deep}"]);
+    my @payloads = ("{}", map { qq({"contact_ids": $_}) } qw("x" {} [] [null] 5));
+
+    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->webhook("http://127.0.0.1:9/", "contact.created");
+    $w->import_objects([map { { object => "contact", bot_id => $w->agent,
+        external_id => "x$_", custom_fields => { a => 1 },
+        emails => ["x$_\@x.example"] } } 0 .. $#events]);
+    ($short, my $was) = (dump_of($here, $w->id), $short);
+    my $dump = forged(sub {
+        my $n = 0;
+        my $swap = sub { join "\t", @{$events[$n++]} };
+        s/^(\S+\tcontact\.created\t[^\t]+\t)\\N\t[^\t]*/$1 . $swap->()/gme;
+        s/\[(?=\{"email")/[5, {"email": null}, {}, /g;
+        s/\{"a": 1\}/{"a": $deep}/g;
+        my $id = 1 << 39;
+        my $now = "2026-01-01 00:00:00+00";
+        for my $payload (@payloads) {
+            add_row("job", join "\t", $id++, "sequence.erase", $payload, "ready",
+                $now, 0, "\\N", $now, "\\N");
+        }
+    });
+    ($short, my $copy) = ($was, uuid());
+    crmapictl_ok($here, { stdin => $dump }, qw(workspace restore --as), $copy);
+    crmapictl_ok($here, qw(workspace release), $copy);
+
+    $w->{id} = $copy;
+    my $c = $w->client(key => $w->make_key);
+    local $CrmTest::Contract::off = 1;
+    is($c->get("/api/v1/events?page_size=100")->status, 200, "events");
+    my @items = map { { external_id => "x$_", emails => ["y$_\@x.example"],
+        custom_fields => { b => 2 } } } 0 .. 2;
+    my $r = $c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
+        contacts => \@items, on_match => { custom_fields => "merge" } });
+    is($r->status, 200, "what matches its contacts is merged");
+    is_deeply([map { $_->{emails}[0]{email} } @{$r->data->{updated}}],
+        [map { "x$_\@x.example" } 0 .. 2], "with their addresses");
+    my $worker = worker(database => $here, conf => { webhook_private => "on" });
+    $worker->may_log(qr/CRM3141/);
+    ok(wait_for(sub { !sql($here, "SELECT count(*) FROM crmapi.job WHERE kind =
+        'sequence.erase' AND workspace_id = '$copy' AND state <> 'done'") }, 20),
+        "its jobs end");
+    ok(wait_for(sub { !sql($here, "SELECT count(*) FROM crmapi.job WHERE
+        workspace_id = '$copy' AND attempts = 0") }, 20), "webhooks are tried");
+    $worker->stop;
+};
+
 subtest "a restore that is killed leaves nothing" => sub {
     pipe(my $read, my $write) or die;
     my $pid = fork // die;

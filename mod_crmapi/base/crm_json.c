@@ -596,6 +596,17 @@ int crm_json_is_patch(const char *type)
     return type && is_media_type(type, "application/merge-patch+json");
 }
 
+json_object *crm_json_object(const char *text)
+{
+    json_object *value = json_tokener_parse(text);
+
+    if (json_object_is_type(value, json_type_object)) {
+        return value;
+    }
+    json_object_put(value);
+    return json_object_new_object();
+}
+
 void crm_json_merge(json_object *target, json_object *patch)
 {
     json_object_object_foreach(patch, name, value) {

@@ -51,6 +51,11 @@ int crm_json_is_type(const char *type);
  * is none. */
 int crm_json_is_patch(const char *type);
 
+/* Return the object at TEXT, a value of the database, which the caller releases. It is
+ * empty if TEXT is no object, or deeper than the API takes: a forged dump may have
+ * one. */
+json_object *crm_json_object(const char *text);
+
 /* Apply PATCH, an object, to the object TARGET (RFC 7396, 2). */
 void crm_json_merge(json_object *target, json_object *patch);
 

@@ -208,7 +208,7 @@ static void read_items(upsert_t *upsert, json_object *contacts)
 /* Set *BIND to the object HAVE after the merge patch *BIND (RFC 7396). */
 static void merge_object(const char **bind, const char *have, apr_pool_t *pool)
 {
-    json_object *target = json_tokener_parse(have);
+    json_object *target = crm_json_object(have);
     json_object *patch = json_tokener_parse(*bind);
 
     crm_json_merge(target, patch);

@@ -321,7 +321,7 @@ static crm_error_t *refuse(start_t *start, crm_error_t *error)
 static void merge_objects(const char **merged_p, const char *have,
                           const char *more, apr_pool_t *pool)
 {
-    json_object *base = json_tokener_parse(have);
+    json_object *base = crm_json_object(have);
     json_object *over = json_tokener_parse(more);
 
     json_object_object_foreach(over, name, value) {

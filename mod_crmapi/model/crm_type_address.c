@@ -220,8 +220,9 @@ static void addresses_parse(const char **bind_p, crm_input_t *input,
     }
 }
 
-/* Add the entries of JSON, a bind of KIND, to LIST. If PRIMARY, they keep their
- * primary flag. */
+/* Add the entries of JSON, a bind of KIND or a value of the database, to LIST. If
+ * PRIMARY, they keep their primary flag. An entry without an address is left out: a
+ * forged dump may have one. */
 static void read_bind(apr_array_header_t *list, const kind_t *kind,
                       const char *json, int primary, apr_pool_t *pool)
 {
@@ -234,9 +235,11 @@ static void read_bind(apr_array_header_t *list, const kind_t *kind,
 
         json_object_object_get_ex(entry, kind->member, &text);
         json_object_object_get_ex(entry, "is_primary", &is_primary);
-        add_address(list, kind,
-                    apr_pstrdup(pool, json_object_get_string(text)),
-                    primary && json_object_get_boolean(is_primary));
+        if (json_object_is_type(text, json_type_string)) {
+            add_address(list, kind,
+                        apr_pstrdup(pool, json_object_get_string(text)),
+                        primary && json_object_get_boolean(is_primary));
+        }
     }
     json_object_put(array);
 }

@@ -28,19 +28,21 @@ static const crm_event_type_t *type_of(const char *text)
 }
 
 /* Add a row of RESOURCE to BUF as the API shows it. FIELDS is a JSON object
- * with the texts of its columns. Columns that it lacks are left out. */
+ * with the texts of its columns. Columns that it lacks are left out, and what is no
+ * text: the rows of a dump may be forged. FIELDS may be NULL. */
 static void write_fields(crm_buf_t *buf, const crm_resource_t *resource,
                          const char *fields)
 {
     const crm_shape_t *shape = crm_shape_of(resource);
-    json_object *row = json_tokener_parse(fields), *value;
+    json_object *row = fields ? json_tokener_parse(fields) : NULL, *value;
     int first = 1;
 
     crm_buf_putc(buf, '{');
     for (int i = 0; i < shape->count; i++) {
         const char *key = shape->keys[i];
 
-        if (!json_object_object_get_ex(row, shape->fields[i]->name, &value)) {
+        if (!json_object_object_get_ex(row, shape->fields[i]->name, &value)
+            || (value && !json_object_is_type(value, json_type_string))) {
             continue;
         }
         key += first && *key == ',';
@@ -80,7 +82,7 @@ int crm_event_body(crm_buf_t *buf, const char *type, const char *created_at,
 /* The text before the data in a body. */
 #define BEFORE_DATA ",\"data\":"
 
-/* Write the data of an event: TEXT is a value of DATA_SQL. */
+/* Write the data of an event: TEXT is a value of DATA_SQL, or of a forged dump. */
 static void data_write(crm_buf_t *buf, const char *text, apr_size_t len)
 {
     const crm_event_type_t *event = type_of(text);
@@ -89,7 +91,7 @@ static void data_write(crm_buf_t *buf, const char *text, apr_size_t len)
     if (event) {
         write_fields(buf, event->resource, strchr(text, ' '));
     }
-    else if (*text == '{' && data) {
+    else if (*text == '{' && data && data[strlen(BEFORE_DATA)]) {
         data += strlen(BEFORE_DATA);
         crm_buf_add(buf, data, len - (apr_size_t)(data - text) - 1);
     }

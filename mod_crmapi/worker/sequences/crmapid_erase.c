@@ -9,14 +9,16 @@
 /* The time between two attempts while something is being sent to the person. */
 #define WAIT apr_time_from_sec(1)
 
-/* Return the only entry of the member "contact_ids" of WORK's payload. An array,
- * because a payload that has the id as a text is a job of the person. */
+/* Return the only entry of the member "contact_ids" of WORK's payload; NULL if there
+ * is none. An array, because a payload that has the id as a text is a job of the
+ * person. */
 static const char *contact_of(const crmd_work_t *work)
 {
     json_object *ids = json_object_object_get(work->job->payload,
                                               "contact_ids");
 
-    return json_object_get_string(json_object_array_get_idx(ids, 0));
+    return json_object_is_type(ids, json_type_array)
+           ? json_object_get_string(json_object_array_get_idx(ids, 0)) : NULL;
 }
 
 crm_error_t *crmd_erase_contact(crmd_work_t *work)
