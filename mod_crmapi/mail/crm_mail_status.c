@@ -123,15 +123,16 @@ static const char *const says_not[] = {
     "reputation", "unsolicited", "invalid dns", "verify sender",
     "sender user", "sender domain", "client host", "helo ", "ehlo ",
     "relay access", "relaying", "quota", "mailbox full",
-    "mailbox is full", "sender address", "sender rejected", "sender verif",
+    "is full", "out of storage", "sender address", "sender rejected",
+    "sender verif",
     "from address", "your ip", "dmarc", "spf ", "dkim", "authenticat",
     "too large", "size limit", "rate limit", "too many"
 };
 
 /* Words that say that the address exists, whatever the status is. */
 static const char *const exists[] = {
-    "over quota", "overquota", "quota exceeded", "mailbox full",
-    "mailbox is full", "mail at a rate", "mail too quickly"
+    "over quota", "overquota", "quota exceeded", "mailbox full", "is full",
+    "out of storage", "mail at a rate", "mail too quickly"
 };
 
 /* Words of a server that has given up, folded; that a mail was not delivered,
@@ -140,7 +141,8 @@ static const char *const gives_up[] = {
     "permanent error", "permanent failure", "permanent fatal",
     "permanent delivery", "permanently", "given up", "giving up", "gave up",
     "not going to try", "retry timeout exceeded", "for a long time",
-    "envelope expired", "message expired"
+    "envelope expired", "message expired", "returned to sender",
+    "returning message to sender"
 };
 static const char *const fails[] = {
     "not be delivered", "not delivered", "not been delivered to",
@@ -150,7 +152,7 @@ static const char *const fails[] = {
     "delivery has failed", "(failure)", "delivery problems", "error delivering",
     "error has occurred while attempting to deliver", "failure notice",
     "failure reasons", "failed addresses", "mail failure", "returned mail",
-    "returned to sender", "failed mail", "was aborted after",
+    "failed mail", "was aborted after",
     "not reach the following",
     "unzustellbar", "nicht zugestellt", "nicht ausgeliefert",
     "n'a pas pu \xc3\xaatre", "no se pudo entregar", "no se ha podido",
@@ -287,13 +289,18 @@ static void drop_addresses(char *text)
 }
 
 /* Return the LEN bytes of the paragraph at TEXT, folded, with each run of white space
- * as one blank and without addresses, in POOL. */
+ * as one blank, with "'" for U+2019 and without addresses, in POOL. */
 static const char *flatten(const char *text, apr_size_t len, apr_pool_t *pool)
 {
+    static const char curly[] = "\xe2\x80\x99";
     char *flat = apr_palloc(pool, len + 1), *out = flat;
 
     for (apr_size_t i = 0; i < len; i++) {
-        if (!apr_isspace(text[i])) {
+        if (len - i >= 3 && !memcmp(text + i, curly, 3)) {
+            *out++ = '\'';
+            i += 2;
+        }
+        else if (!apr_isspace(text[i])) {
             *out++ = text[i];
         }
         else if (out > flat && out[-1] != ' ') {

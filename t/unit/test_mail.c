@@ -875,6 +875,10 @@ static const struct {
      "<ada@example.org>:\nno connection. (#4.4.1)\nI'm not going to try"
      " again.\n\n--- Below this line is a copy of the message.\n\n" OURS,
      "bounce", "4.4.1", CRM_MAIL_FAILED, 1},
+    {"given up, as only the subject says", "MAILER-DAEMON@y.example\n"
+     "Subject: Undelivered Mail Returned to Sender", "\n<ada@example.org>: host"
+     " mx.example.org refused to talk to me:\n    421 4.7.0 temporarily"
+     " deferred\n\n" OURS, "bounce", "4.7.0", CRM_MAIL_FAILED, 1},
     {"given up, with a status in the text", "MAILER-DAEMON@y.example\n"
      "X-Failed-Recipients: ada@example.org", "\nfailed permanently:\n\n"
      "ada@example.org\n\nTechnical details: 552 5.7.0 no\n\n" OURS,
@@ -1075,6 +1079,17 @@ static const struct {
     {"550 sender <ada@example.org>: user unknown", "5.0.0", CRM_MAIL_FAILED},
     {"550 Requested action not taken: mailbox unavailable\n550 invalid DNS MX or"
      " A/AAAA resource record", "5.0.0", CRM_MAIL_FAILED},
+    /* an apostrophe as typographers set it */
+    {"550 User doesn\xe2\x80\x99t exist", "5.0.0", CRM_MAIL_NO_ADDRESS},
+    {"because the address couldn\xe2\x80\x99t be found", NULL,
+     CRM_MAIL_NO_ADDRESS},
+    /* whatever is full, is there */
+    {"550 invalid mailbox. Local mailbox ada@example.org is unavailable: account"
+     " is full", "5.0.0", CRM_MAIL_FAILED},
+    {"550 5.1.1 mailbox unavailable: the inbox is out of storage space",
+     "5.1.1", CRM_MAIL_FAILED},
+    {"550 mailbox unavailable (mailbox for user is full)", "5.0.0",
+     CRM_MAIL_FAILED},
     {"550 unsolicited mail, unknown user", "5.0.0", CRM_MAIL_FAILED},
     {"550 relaying denied, unknown user", "5.0.0", CRM_MAIL_FAILED},
     {"550 spam", "5.0.0", CRM_MAIL_FAILED},
