@@ -16,6 +16,9 @@
 
 #define BRAILLE_BLANK 0x2800    /* a symbol, but one without dots */
 
+/* Invisible characters that are filling. Words have one at a time. */
+#define FILLING 8
+
 /* Return whether C cannot be seen. */
 static int is_invisible(UChar32 c)
 {
@@ -62,6 +65,47 @@ apr_size_t crm_text_blank_span(const char *s)
 int crm_text_shows(const char *s)
 {
     return s[crm_text_blank_span(s)] != '\0';
+}
+
+/* Return what stands for the LEN bytes at S, which cannot be seen: "" if they are no
+ * filling. */
+static const char *filling(const char *s, apr_size_t len)
+{
+    const uint8_t *bytes = (const uint8_t *)s;
+    apr_size_t next = 0;
+    int hidden = 0, lines = 0;
+    UChar32 c;
+
+    while (next < len) {
+        U8_NEXT(bytes, next, len, c);
+        hidden += !u_isUWhiteSpace(c);
+        lines += c == '\n';
+    }
+    return hidden < FILLING ? "" : lines > 1 ? "\n\n" : lines ? "\n" : " ";
+}
+
+const char *crm_text_unfill(const char *s, apr_pool_t *result_pool)
+{
+    char *made = apr_palloc(result_pool, strlen(s) + 1), *out = made;
+
+    while (*s) {
+        apr_size_t len = crm_text_blank_span(s);
+        const char *instead = filling(s, len);
+
+        if (*instead) {
+            s += len;
+            len = out > made ? strlen(instead) : 0;
+        }
+        else {
+            instead = s;
+            len += s[len] != '\0';      /* and a byte that can be seen */
+            s += len;
+        }
+        memcpy(out, instead, len);
+        out += len;
+    }
+    *out = '\0';
+    return made;
 }
 
 /* Return S as NFKC_Casefold in UTF-16, *LEN_P units, in POOL. */

@@ -7,6 +7,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_bare.h"
 #include "mail_attach.h"
 #include "mail_calendar.h"
@@ -78,6 +79,24 @@ static const char *source_of(crm_mail_walk_t *walk, GMimePart *part)
     return once(walk, part, SOURCE, read_source);
 }
 
+/* Return whether TEXT is a document of HTML: some programs declare one as
+ * text/plain. */
+static int is_document(const char *text)
+{
+    static const char *const begins[] = {"<!doctype html", "<html"};
+
+    text += strspn(text, " \t\r\n");
+    for (size_t i = 0; i < CRM_NELTS(begins); i++) {
+        size_t len = strlen(begins[i]);
+
+        if (!strncasecmp(text, begins[i], len) && text[len]
+            && strchr(" \t\r\n>", text[len])) {
+            return strcasestr(text, "</html>") != NULL;
+        }
+    }
+    return 0;
+}
+
 /* Read the text of PART as it is shown. */
 static const char *read_text(crm_mail_walk_t *walk, GMimePart *part)
 {
@@ -89,6 +108,12 @@ static const char *read_text(crm_mail_walk_t *walk, GMimePart *part)
     if (crm_mail_type_is(object, "text", "html")) {
         return crm_mail_text(&walk->mail->cut, text, strlen(text),
                              walk->pool);
+    }
+    if (is_document(text)) {
+        const char *html = limit_html(walk, text);
+
+        html = crm_mail_text(&walk->mail->cut, html, strlen(html), walk->pool);
+        return crm_text_shows(html) ? html : text;
     }
     if (format && !strcasecmp(format, "flowed")) {
         return crm_mail_unflow(text, delsp && !strcasecmp(delsp, "yes"),
@@ -406,6 +431,7 @@ void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
         crm_buf_putc(&walk.display, '\0');
         mail->display = walk.display.data;
     }
-    mail->text = crm_mail_cut(&mail->text_cut, trim(text, pool),
+    mail->text = crm_mail_cut(&mail->text_cut,
+                              trim(crm_text_unfill(text, pool), pool),
                               CRM_MAIL_TEXT_MAX, pool);
 }

@@ -223,6 +223,18 @@ static const struct {
      "\nContent-Disposition: attachment; filename=a.xml\n\n<a/>\n--b\n"
      "Content-Type: text/plain; name=a.log\nContent-Disposition: attachment\n"
      "\nwords\n--b--\n", "words"},
+    /* a document of HTML that is declared as a plain text */
+    {"Content-Type: text/plain\n\n\n <!DOCTYPE html PUBLIC \"x\">\n<html><head>"
+     "<style>p {}</style></head><body><p>a &amp; b</p></body></html>", "a & b"},
+    {"\n<HTML lang=de><body>words</body></HTML>\n-- \nlist\n", "words\n-- list"},
+    {"Content-Type: multipart/alternative; boundary=b\n\n--b\n\n<html>"
+     "<body>plain</body></html>\n--b\nContent-Type: text/html\n\n<p>rich\n"
+     "--b--\n", "plain"},
+    /* and what is none */
+    {"\n<html> is an element.", "<html> is an element."},
+    {"\nSee <html><body></html>", "See <html><body></html>"},
+    {"\n<htmlx></html>", "<htmlx></html>"},
+    {"\n<html><body></body></html>", "<html><body></body></html>"},
     /* HTML that says UTF-16 in ASCII */
     {"Content-Type: text/html\n\n<meta charset=unicode><p>words", "words"},
 };
@@ -600,6 +612,49 @@ START_TEST(a_text_that_shows_nothing_does_not_hide_the_html)
 }
 END_TEST
 
+/* ---- what fills a preview ------------------------------------------------- */
+
+/* What advertisements put behind their first words, so that a preview of the mail shows
+ * no more: invisible characters and blanks, over and over. */
+#define FILL "\xcd\x8f\xe2\x80\x8c\xc2\xa0"
+#define FILLS FILL FILL FILL FILL
+
+static const struct {
+    const char *text, *want;
+} filled[] = {
+    {"a" FILLS "b", "a b"},
+    {"a\n" FILLS "\nb", "a\n\nb"},
+    {"a\n" FILLS "b", "a\nb"},
+    {"a\n\n" FILL "\n" FILL "\n" FILL "\n" FILL "\n\nb", "a\n\nb"},
+    {FILLS "a" FILLS, "a"},
+    {"a \xc2\xad\xc2\xad\xc2\xad\xc2\xad\xc2\xad\xc2\xad\xc2\xad\xc2\xad b",
+     "a b"},
+    /* and what people write */
+    {"a\xe2\x80\x8c" "b", "a\xe2\x80\x8c" "b"},
+    {"a" FILL FILL FILL "b", "a" FILL FILL FILL "b"},
+    {"a                    b", "a                    b"},
+    {"a\xc2\xa0\xc2\xa0\xc2\xa0\xc2\xa0\xc2\xa0\xc2\xa0\xc2\xa0\xc2\xa0\xc2"
+     "\xa0" "b", "a\xc2\xa0\xc2\xa0\xc2\xa0\xc2\xa0\xc2\xa0\xc2\xa0\xc2\xa0"
+     "\xc2\xa0\xc2\xa0" "b"},
+};
+
+START_TEST(a_text_is_without_what_fills_its_preview)
+{
+    const char *plain = apr_pstrcat(crm_check_pool(), HEAD "Content-Type:"
+        " text/plain; charset=utf-8\n\n", filled[_i].text, NULL);
+
+    same(filled[_i].text, text_of(plain), filled[_i].want);
+}
+END_TEST
+
+START_TEST(html_is_without_what_fills_its_preview)
+{
+    same("HTML", text_of_html("<div>a</div><div>&#847;&zwnj;&nbsp;&#847;&zwnj;"
+                              "&nbsp;&#847;&zwnj;&nbsp;&#847;&zwnj;&nbsp;</div>"
+                              "<p>b</p>"), "a\n\nb");
+}
+END_TEST
+
 /* ---- what styles hide ---------------------------------------------------- */
 
 static const struct {
@@ -828,6 +883,9 @@ int main(void)
     tcase_add_test(texts, a_mail_that_needs_no_repair_is_not_copied);
     tcase_add_test(texts, repairs_take_bounded_time);
     tcase_add_loop_test(texts, a_part_is_of_its_type, 0, COUNT(typed));
+    tcase_add_loop_test(texts, a_text_is_without_what_fills_its_preview, 0,
+                        COUNT(filled));
+    tcase_add_test(texts, html_is_without_what_fills_its_preview);
     tcase_add_loop_test(texts, another_form_of_a_text_is_no_file, 0,
                         COUNT(forms));
     tcase_add_loop_test(texts, an_invitation_alone_is_a_text, 0,
