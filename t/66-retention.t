@@ -7,14 +7,15 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
-use List::Util qw(max min);
+use List::Util qw(max);
 
 # Rows of the large workspace; with CRM_LONG=1000000 as many messages as that.
 my $MESSAGES = $ENV{CRM_LONG} || 20_000;
 
-# What crmapid deletes at once.
-my ($BATCH) = read_file("$FindBin::RealBin/../mod_crmapi/worker/daemon/"
-    . "crmapid_retention.c") =~ /^#define BATCH (\d+)$/m;
+# What crmapid deletes at once: at most, first, and at least.
+my ($BATCH, $START, $LEAST) = map { read_file("$FindBin::RealBin/../mod_crmapi/"
+    . "worker/daemon/crmapid_retention.c") =~ /^#define $_ (\d+)$/m }
+    qw(BATCH START LEAST);
 
 my $database = database();
 my $httpd = httpd(database => $database);
@@ -137,25 +138,65 @@ subtest "a conversation with an answer that waits is still needed" => sub {
 
 subtest "another workspace with the same ids keeps its own" => sub {
     my $twin = workspace($httpd, twin => 0);
+    my $there = "'" . $twin->id . "'";
     my $id = talk(40, 40);
     $number--;
     is(talk(40, 40, $twin), $id, "the same id");
-    sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload, run_at)
-        VALUES ('@{[$twin->id]}', 'answer.send', '{\"conversation_id\": \"$id\"}',
+    # there, all of it is older, and somebody waits for it
+    for ([$w, 30], [$twin, 31]) {
+        my ($of, $days) = @$_;
+        my ($form) = $of->import_objects([{ object => "form",
+            bot_id => $of->agent, name => "F" }]);
+        sql($database, "INSERT INTO crmapi.submission (workspace_id, id, form_id,
+                submitted_at) VALUES ('@{[$of->id]}', '$id', '$form',
+                now() - $days * interval '1 day');
+            INSERT INTO crmapi.event (workspace_id, id, type, created_at, body)
+            VALUES ('@{[$of->id]}', '$id', 'form.submitted',
+                now() - $days * interval '1 day', '{}')");
+    }
+    sql($database, "INSERT INTO crmapi.event (workspace_id, id, type, created_at,
+            body) VALUES ($there, '00000000-0000-8000-8000-000000000000',
+            'form.submitted', now() - interval '50 days', '{}');
+        INSERT INTO crmapi.webhook_endpoint (workspace_id, id, url, events, key)
+        VALUES ($there, '$id', 'https://x.example/', '{form.submitted}',
+            crmapi.webhook_key());
+        INSERT INTO crmapi.webhook_delivery (workspace_id, id, event_id,
+            endpoint_id, job_id) VALUES ($there, '$id', '$id', '$id', 0);
+        INSERT INTO crmapi.job (workspace_id, kind, payload, run_at)
+        VALUES ($there, 'answer.send', '{\"conversation_id\": \"$id\"}',
             now() + interval '1 h'); DELETE FROM crmapi.upkeep");
+    $w->ctl("workspace", "set", $w->id, "--retention-submissions", 20,
+        "--retention-events", 10);
+    is_deeply(dry(), { conversation => 1, message => 3, attachment => 1,
+        submission => 1, event => 1 }, "a dry run counts what is here");
+    is(sql($database, "SELECT crmapi.retention_$_($in, NULL, 1)"), 1,
+        "$_: the first that is too old here") for qw(submissions events);
     $worker->once;
-    ok(!grep({ $_ eq $id } @{left("conversation")}), "here it goes");
-    is_deeply(left("conversation", $twin->id), [$id], "there it stays");
+    for (qw(conversation submission event)) {
+        ok(!grep({ $_ eq $id } @{left($_)}), "$_: here it goes");
+        ok(grep({ $_ eq $id } @{left($_, $twin->id)}), "there it stays");
+    }
     is(sql($database, "SELECT count(*) FROM crmapi.message WHERE workspace_id =
-        '@{[$twin->id]}'"), 3, "with its messages");
+        $there"), 3, "with its messages");
+    $w->ctl("workspace", "set", $w->id, map { ("--retention-$_", "never") }
+        qw(submissions events));
+    sql($database, "INSERT INTO crmapi.event (workspace_id, id, type, created_at,
+            body) VALUES ($in, '$id', 'form.submitted', now() - interval '31 days',
+            '{}'); DELETE FROM crmapi.upkeep");
+    $worker->once;
+    is_deeply(left("event"), [], "by the site's keep_deliveries, it goes here");
+    ok(grep({ $_ eq $id } @{left("event", $twin->id)}), "and stays there");
 };
 
 subtest "a conversation that wakes up after it was found stays" => sub {
     my $talk = talk(40, 1);
+    $number--;
+    talk(40, 40, workspace($httpd, twin => 0));     # there it sleeps
     is(sql($database, "SELECT crmapi.retention_talk($in, '$talk',
         now() - interval '30 days', 100)"), 0, "nothing is deleted");
     is(sql($database, "SELECT count(*) FROM crmapi.message
-        WHERE conversation_id = '$talk'"), 3, "none of its messages");
+        WHERE workspace_id = $in AND conversation_id = '$talk'"), 3,
+        "none of its messages");
 };
 
 subtest "so does one to which somebody writes at this moment" => sub {
@@ -187,6 +228,17 @@ subtest "so does one whose answer is being sent; a large one goes bit by bit" =>
     is($try->(1) . " " . $rest->(), "1 0 0", "which is a row, too");
 };
 
+subtest "several together are no more rows than it may, oldest first" => sub {
+    my ($second, $first) = (talk(80, 80), talk(90, 90));
+    my $try = sub { join " ", @{(sql($database, "SELECT gone, next_id FROM
+        crmapi.retention_conversations($in, NULL, '-infinity',
+            '00000000-0000-0000-0000-000000000000', $_[0])"))[0]} };
+    is($try->(6), "6 $first", "one and a part of the next");
+    is(sql($database, "SELECT count(*) FROM crmapi.message WHERE conversation_id =
+        '$second'"), 1, "of which a message is left");
+    is($try->(6), "2 ", "then what is left, and that was all");
+};
+
 subtest "idle ones are found behind many that are old, and not idle" => sub {
     my $idle = talk(98, 98);
     sql($database, "INSERT INTO crmapi.conversation (id, workspace_id, bot_id,
@@ -210,6 +262,12 @@ subtest "submissions" => sub {
         50, 5]);
     $w->ctl("workspace", "set", $w->id, "--retention-submissions", 20);
     is(dry()->{submission}, 1, "a dry run");
+    my $let_go = postgres()->hold($database, "SELECT FROM crmapi.submission
+        WHERE workspace_id = $in AND id = '$ids[0]' FOR UPDATE");
+    is(eval { scalar sql($database, "SET lock_timeout = '5s';
+        SELECT crmapi.retention_submissions($in, NULL, 9)") }, 0,
+        "one that somebody has is left, and not waited for");
+    $let_go->();
     sql($database, "DELETE FROM crmapi.upkeep");
     $worker->once;
     is_deeply(left("submission"), [$ids[1]], "the old one is gone");
@@ -271,12 +329,44 @@ subtest "an event that a webhook has not got is still needed" => sub {
         is($since->(), $ids->[2], "up to the last of them");
         sql($database, "UPDATE crmapi.webhook_delivery SET status = 'delivered',
             next_at = NULL, finished_at = now() WHERE workspace_id = $in");
+        is(dry("--retention-events", 7)->{event}, 1, "a dry run");
         $run->();
         is_deeply(left("event"), [], "once it has got it, this one is, too");
         is($since->(), $ids->[2], "and the log begins where it began");
     }
     sql($database, "DELETE FROM crmapi.webhook_endpoint WHERE workspace_id = $in");
     $w->ctl("workspace", "set", $w->id, "--events", "off");
+};
+
+subtest "one run deletes all, in each workspace that wants it" => sub {
+    my @of = ($w, workspace($httpd, twin => 0));
+    my $rows = 2 * $START + 1;
+    for my $of (@of) {
+        my ($form) = $of->import_objects([{ object => "form",
+            bot_id => $of->agent, name => "F" }]);
+        sql($database, "DELETE FROM crmapi.$_ WHERE workspace_id =
+            '@{[$of->id]}'") for qw(submission event);
+        sql($database, "INSERT INTO crmapi.submission (workspace_id, id, form_id,
+                submitted_at)
+            SELECT '@{[$of->id]}', gen_random_uuid(), '$form',
+                now() - interval '25 days' FROM generate_series(1, $rows);
+            INSERT INTO crmapi.event (workspace_id, id, type, created_at, body)
+            SELECT '@{[$of->id]}', gen_random_uuid(), 'form.submitted',
+                now() - interval '25 days', '{}' FROM generate_series(1, $rows)");
+        $of->ctl("workspace", "set", $of->id, "--retention-submissions", 20,
+            "--retention-events", 20);
+    }
+    my ($submission, $event) = map { "SELECT crmapi.retention_$_($in, NULL, 1)" }
+        qw(submissions events);
+    is(sql($database, $_), 1, "$_: no more than it may") for $submission, $event;
+    sql($database, "DELETE FROM crmapi.upkeep");
+    $worker->once;
+    is_deeply([map { @{left("submission", $_->id)}, @{left("event", $_->id)} } @of],
+        [], "nothing is left");
+    is(sql($database, "SELECT result FROM crmapi.upkeep WHERE task = 'retention'"),
+        4 * $rows - 2 . " rows", "and the task says how much it was");
+    $_->ctl("workspace", "set", $_->id, map { ("--retention-$_", "never") }
+        qw(submissions events)) for @of;
 };
 
 subtest "many messages: no statement takes more than a tenth of a second" => sub {
@@ -331,37 +421,49 @@ subtest "many messages: no statement takes more than a tenth of a second" => sub
         "totals are right");
 };
 
-subtest "slow rows: a statement deletes less" => sub {
-    sql($database, "CREATE TABLE public.batch (of xid8, at timestamptz);
-        CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql
-            SECURITY DEFINER AS \$\$
+# Delete MESSAGES messages of one conversation by crmapid, a row in SECONDS. Returns
+# how many each statement deleted.
+sub batches {
+    my ($messages, $seconds) = @_;
+    my $talk = uuid();
+    sql($database, "CREATE OR REPLACE FUNCTION public.slow() RETURNS trigger
+            LANGUAGE plpgsql SECURITY DEFINER AS \$\$
         BEGIN
             INSERT INTO public.batch VALUES (pg_current_xact_id(),
                 clock_timestamp());
-            PERFORM pg_sleep(0.003);
+            PERFORM pg_sleep($seconds);
             RETURN OLD;
         END
         \$\$;
-        CREATE TRIGGER slow BEFORE DELETE ON crmapi.message FOR EACH ROW
-            EXECUTE FUNCTION public.slow()");
-    my $talk = uuid();
-    sql($database, "INSERT INTO crmapi.conversation (id, workspace_id, bot_id, type,
+        TRUNCATE public.batch;
+        INSERT INTO crmapi.conversation (id, workspace_id, bot_id, type,
             created_at, last_active_at)
         VALUES ('$talk', $in, '@{[$w->agent]}', 4, now() - interval '99 days',
             now() - interval '99 days');
         INSERT INTO crmapi.message (id, workspace_id, conversation_id, role,
             content, created_at)
         SELECT gen_random_uuid(), $in, '$talk', 'user', 'hello',
-            now() - interval '99 days' FROM generate_series(1, 400) n");
-    sql($database, "DELETE FROM crmapi.upkeep");
+            now() - interval '99 days' FROM generate_series(1, $messages) n;
+        DELETE FROM crmapi.upkeep");
     $worker->once;
     is(sql($database, "SELECT count(*) FROM crmapi.message WHERE conversation_id ="
         . " '$talk'"), 0, "all are deleted");
-    my @rows = map { $_->[0] } sql($database, "SELECT count(*) FROM public.batch"
+    return map { $_->[0] } sql($database, "SELECT count(*) FROM public.batch"
         . " GROUP BY of ORDER BY of");
-    cmp_ok(max(@rows), "<=", $BATCH / 4, "no statement takes more than there is time"
-        . " for");
-    cmp_ok(min(@rows[0 .. $#rows - 1]), ">", 1, "nor one row only");
+}
+
+subtest "a statement deletes as much as there is time for" => sub {
+    sql($database, "CREATE TABLE public.batch (of xid8, at timestamptz);
+        CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS
+            'BEGIN RETURN OLD; END';
+        CREATE TRIGGER slow BEFORE DELETE ON crmapi.message FOR EACH ROW
+            EXECUTE FUNCTION public.slow()");
+    my @rows = batches(10 * $START, 0);
+    cmp_ok(max(@rows), ">", $START, "quick rows: more and more");
+    cmp_ok(max(@rows), "<=", $BATCH, "up to a limit");
+    @rows = batches(100, 0.012);
+    is_deeply([@rows[1 .. 5]], [map { max($LEAST, int($_ / 2)) } @rows[0 .. 4]],
+        "slow ones: half of it, but not one row only");
     is_deeply([sql($database, "SELECT * FROM (
             SELECT max(at) - min(at) AS took,
                 lead(min(at)) OVER (ORDER BY min(at)) - max(at) AS pause
