@@ -23,7 +23,9 @@ CREATE TABLE crmapi.job (
     payload crmapi.object NOT NULL DEFAULT '{}',
     state crmapi.line NOT NULL DEFAULT 'ready'
         CHECK (state IN ('ready', 'leased', 'done', 'dead', 'cancelled')),
-    run_at timestamptz NOT NULL DEFAULT statement_timestamp(),
+    -- daemons subtract it from the present time
+    run_at timestamptz NOT NULL DEFAULT statement_timestamp()
+        CHECK (isfinite(run_at)),
     -- run_at has passed, as a trigger or job_poll() has noticed. Claims take
     -- such jobs only, so that they skip no workspace that merely waits.
     is_due boolean NOT NULL DEFAULT true,

@@ -474,6 +474,8 @@ my %CHECKS = (
         "state = 'leased', leased_until = now()", "leased_by = 'x',"
         . " leased_until = now()", "state = 'leased', leased_by = 'x',"
         . " leased_until = now()"],
+    "job.run_at_check" => [map { $_ && "run_at = '$_'" } "infinity", "-infinity", "",
+        "294276-12-31"],
     "job.state_check" => one(state => "dead"),
     "link_key.key_check" => hash("key"),
     "link_key.old" => [$old, "$old, old_key = '\\x00'", "old_key = sha256('h')",

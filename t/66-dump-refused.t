@@ -158,6 +158,9 @@ subtest "a dump that was forged, with a checksum that fits" => sub {
             "9223372036854775807\tx.y\t{}\tdone\t2026-01-01 00:00:00+00\t0\t"
             . "\\N\t2026-01-01 00:00:00+00\t2026-01-01 00:00:00+00") },
             qr/has a number above 2\^40/,
+        (map { my $never = $_; ("a job that is due at $never" => sub {
+            add_row("job", "9\tx.y\t{}\tready\t$never\t0\t\\N\t2026-01-01"
+                . "\t\\N") }, qr/table job: .*23514/) } qw(infinity -infinity)),
         "an event with such a number" => sub {
             s/^(t\t\S*\t)0[0-9a-f-]{17}/${1}ffffffff-ffff-8fff/m },
             qr/has a number above 2\^40/);
@@ -193,13 +196,16 @@ subtest "a forged dump that is restored ends no process" => sub {
     $w->import_objects([map { { object => "contact", bot_id => $w->agent,
         external_id => "x$_", custom_fields => { a => 1 },
         emails => ["x$_\@x.example"] } } 0 .. $#events]);
+    my $template = $w->template([{ email_subject => "S", email_body => "B" }],
+        pacing => { days_between_steps => 1 });
+    $w->start($template, contact => { emails => ["x0\@x.example"] });
     ($short, my $was) = (dump_of($here, $w->id), $short);
     my $dump = forged(sub {
         my $n = 0;
         my $swap = sub { join "\t", @{$events[$n++]} };
         s/^(\S+\tcontact\.created\t[^\t]+\t)\\N\t[^\t]*/$1 . $swap->()/gme;
         s/\[(?=\{"email")/[5, {"email": null}, {}, /g;
-        s/\{"a": 1\}/{"a": $deep}/g;
+        s/\{"(?:a": 1|days_between_steps": 1)\}/{"a": $deep}/g;
         my $id = 1 << 39;
         my $now = "2026-01-01 00:00:00+00";
         for my $payload (@payloads) {
@@ -229,6 +235,8 @@ subtest "a forged dump that is restored ends no process" => sub {
         "its jobs end");
     ok(wait_for(sub { !sql($here, "SELECT count(*) FROM crmapi.job WHERE
         workspace_id = '$copy' AND attempts = 0") }, 20), "webhooks are tried");
+    is(sql($here, "SELECT generation_error FROM crmapi.enrollment WHERE
+        workspace_id = '$copy'"), "no_usable_channels", "its sequence cannot go on");
     $worker->stop;
 };
 

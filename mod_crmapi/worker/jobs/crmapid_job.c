@@ -10,6 +10,7 @@
 
 #include "crm_buf.h"
 #include "crm_db.h"
+#include "crm_json.h"
 #include "crm_shape.h"
 #include "crm_sql_print.h"
 #include "crm_time.h"
@@ -128,10 +129,10 @@ static apr_status_t put_cleanup(void *data)
     return APR_SUCCESS;
 }
 
-/* Return the JSON at TEXT, freed with POOL. */
+/* Return the object at TEXT, freed with POOL. */
 static json_object *parse_json(const char *json, apr_pool_t *pool)
 {
-    json_object *object = json_tokener_parse(json);
+    json_object *object = crm_json_object(json);
 
     apr_pool_cleanup_register(pool, object, put_cleanup,
                               apr_pool_cleanup_null);

@@ -144,9 +144,11 @@ static int find_channels(enrollment_t *enrollment)
 {
     json_object *allowed = json_object_object_get(enrollment->subject.plan,
                                                   "allowed_channels");
+    size_t length = json_object_is_type(allowed, json_type_array)
+                    ? json_object_array_length(allowed) : 0;
     int count = 0;
 
-    for (size_t i = 0; i < json_object_array_length(allowed); i++) {
+    for (size_t i = 0; i < length; i++) {
         const char *channel = json_object_get_string(
             json_object_array_get_idx(allowed, i));
         int known = 0;
