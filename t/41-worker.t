@@ -77,9 +77,8 @@ subtest "a wrong configuration names file, line and rule" => sub {
     for my $case (
         ["threads", qr/must be: name = value/],
         ["thread = 1", qr/there is no setting "thread"/],
-        ["threads = 0", qr/threads must be a number from 1 to 64/],
-        ["threads = 4x", qr/threads must be a number/],
-        ["threads =", qr/threads must be a number/],
+        (map { ["threads =$_", qr/threads must be a number from 1 to 64$/] }
+            " 0", " 65", " 4x", " +4", ""),
         # links would lead nowhere, and each message would fail
         (map { ["$_ =", qr/$_ must not be empty/] } qw(name run_dir review_path
             unsubscribe_path twilio_url)),
@@ -99,6 +98,8 @@ subtest "a wrong configuration names file, line and rule" => sub {
             ["$name = $scheme:///x", qr/$name must be a URL with a host/],
             ["$name = $scheme://:25", qr/$name must be a URL with a host/],
             ["$name = $scheme://[::1", qr/$name must be a URL with a host/],
+            (map { ["$name = $scheme://x.example/${_}x",
+                qr/$name must be a URL with a host/] } " ", "\"", "<"),
             (map { ["$name = $scheme://example.org:$_/x",
                 qr/$name must .* whose port is from 1 to 65535$/] }
                 "0", "65536", "70000", "", "-1"),
@@ -434,6 +435,48 @@ subtest "a lease that was lost changes nothing" => sub {
     like($@, qr/lease of job $id is lost/, "and job_hold() fails");
     is(sql($database, "SELECT crmapi.job_end('$workspace', $id, 'quick', 2,"
         . " 'done', NULL, NULL)"), "t", "whose result counts");
+};
+
+subtest "a lease is of one job of a workspace, of a daemon and an attempt" => sub {
+    plan(skip_all => "ids of jobs are each server's") if $citus;
+    my $other = crmapictl_ok($database, qw(workspace create --name O --slug o));
+    my $in = "workspace_id IN ('$workspace', '$other') AND kind = 'test.x'";
+    # the same in both
+    my $make = sub { sql($database, "DELETE FROM crmapi.job WHERE $in;
+        INSERT INTO crmapi.job (id, workspace_id, kind, run_at, state, attempts,
+            leased_by, leased_until, last_error) OVERRIDING SYSTEM VALUE
+        SELECT 5000001, w, 'test.x', now() - interval '2 h', 'leased', 2, 'me',
+            now() + interval '1 h', 'before'
+        FROM unnest(ARRAY['$workspace', '$other']::uuid[]) w") };
+    my $shown = sub { join " ", map { $_ // "-" } @{(sql($database, "SELECT state,
+        attempts, leased_by, length(last_error), round(extract(epoch FROM
+            run_at - now()) / 3600), finished_at IS NOT NULL
+        FROM crmapi.job WHERE workspace_id = '$_[0]' AND kind = 'test.x'"))[0]} };
+    my $leased = "leased 2 me 6 -2 f";
+    my $try = sub { eval { scalar sql($database, "SELECT crmapi.$_[0]") } // $@ };
+    $make->();
+    for my $wrong ("'00000000-0000-0000-0000-000000000000', 5000001, 'me', 2",
+            "'$workspace', 5000002, 'me', 2", "'$workspace', 5000001, 'you', 2",
+            "'$workspace', 5000001, 'me', 1") {
+        like($try->("$_($wrong)"), qr/lease of job .* is lost/, "$_($wrong)")
+            for qw(job_hold job_return);
+        is($try->("job_end($wrong, 'done', NULL, NULL)"), "f", "job_end($wrong)");
+    }
+    is($shown->($_), $leased, "nothing is changed") for $workspace, $other;
+    my $lease = "'$workspace', 5000001, 'me', 2";
+    for my $case (["job_hold($lease)", $leased],
+            ["job_return($lease)", "ready 1 - 6 -2 f"],
+            ["job_end($lease, 'done', NULL, NULL)", "done 2 - 6 -2 t"],
+            ["job_end($lease, 'dead', repeat('x', 3000), NULL)",
+                "dead 2 - 2000 -2 t"],
+            ["job_end($lease, 'ready', 'later', '3 h')", "ready 2 - 5 3 f"]) {
+        my ($call, $becomes) = @$case;
+        $make->();
+        $try->($call);
+        is($shown->($workspace), $becomes, $call);
+        is($shown->($other), $leased, "not the other workspace's");
+    }
+    sql($database, "DELETE FROM crmapi.job WHERE $in");
 };
 
 subtest "the database goes away and comes back" => sub {
