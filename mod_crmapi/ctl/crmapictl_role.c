@@ -22,6 +22,14 @@ static const struct {
     const char *role;
 } kinds[] = {{"api", "crmapi_api"}, {"worker", "crmapi_worker"}};
 
+/* SQL: have PostgreSQL's log show neither the values of a statement that fails (DETAIL,
+ * CONTEXT) nor those of a slow one: they are a contact's data (SECURITY). Only who may
+ * set this for all can set it for the login. */
+#define QUIET \
+    "CASE WHEN has_parameter_privilege('log_error_verbosity', 'SET') THEN" \
+    " format('ALTER ROLE %I IN DATABASE %I SET log_error_verbosity TO terse;'," \
+    " $1::text, current_database()) ELSE '' END"
+
 /* $1: the login, $2: its group, $3: password verifier or null, $4 and $5: names
  * and values of settings. One row: the statements, or a null if the login may
  * do more than its group. */
@@ -33,7 +41,7 @@ static const char script_sql[] =
     " ' PASSWORD ' || quote_literal($3::text), $2::text, $1::text)"
     " || (SELECT string_agg(format('ALTER ROLE %I IN DATABASE %I SET %I TO"
     " %L;', $1::text, current_database(), s.name, s.value), '')"
-    " FROM unnest($4::text[], $5::text[]) s(name, value)) END"
+    " FROM unnest($4::text[], $5::text[]) s(name, value)) || " QUIET " END"
     " FROM (VALUES ($2::text)) g(name)"
     " LEFT JOIN pg_roles r ON r.rolname = $1::text";
 
