@@ -378,23 +378,33 @@ subtest "a daemon that is killed: its work goes to another" => sub {
 };
 
 subtest "a job that takes longer than its lease stays the daemon's" => sub {
-    postgres()->wait_reaping;
-    my $let_go = postgres()->hold($database, "LOCK TABLE crmapi.enrollment");
-    my $worker = worker(database => $database, conf => { lease => "5s" });
-    my $id = job("sequence.generate", $NOBODY);
-    ok(wait_for(sub { state_of($id) eq "leased" }, 20), "it works at it");
-    my $ends = sql($database, "SELECT leased_until FROM crmapi.job WHERE id = $id");
-    ok(wait_for(sub { sql($database, "SELECT now() > '$ends'") eq "t" }, 20),
-        "until the first lease is over");
-    is(join(" ", @{(sql($database, "SELECT state, attempts, leased_until > '$ends'"
-        . " FROM crmapi.job WHERE id = $id"))[0]}), "leased 1 t",
-        "it has lengthened it meanwhile, and nobody took it");
-    $let_go->();
-    ok(wait_for(sub { state_of($id) eq "done" }, 20), "it is done");
-    is((jobs("id = $id"))[0]{attempts}, 1, "at the first attempt");
-    # otherwise a job whose end could not be recorded were never another's
-    ok(wait_for(sub { !sql($database, "SELECT busy FROM crmapi.worker") }, 20),
-        "then it works at nothing");
+    my $worker = worker(database => $database, no_start => 1,
+        conf => { lease => "5s" });
+    for my $stops (0, 1) {
+        my $when = $stops ? "at its end: " : "";
+        postgres()->wait_reaping;
+        my $let_go = postgres()->hold($database, "LOCK TABLE crmapi.enrollment");
+        $worker->start if !$stops;
+        my $id = job("sequence.generate", $NOBODY);
+        ok(wait_for(sub { state_of($id) eq "leased" }, 20),
+            "${when}it works at it");
+        kill TERM => $worker->pid if $stops;
+        my $ends = sql($database, "SELECT leased_until FROM crmapi.job
+            WHERE id = $id");
+        ok(wait_for(sub { sql($database, "SELECT now() > '$ends'") eq "t" }, 20),
+            "until the first lease is over");
+        is(join(" ", @{(sql($database, "SELECT state, attempts,
+            leased_until > '$ends' FROM crmapi.job WHERE id = $id"))[0]}),
+            "leased 1 t", "it has lengthened it meanwhile, and nobody took it");
+        is(sql($database, "SELECT stopping FROM crmapi.worker"),
+            $stops ? "t" : "f", "it says whether it is about to end");
+        $let_go->();
+        ok(wait_for(sub { state_of($id) eq "done" }, 20), "it is done");
+        is((jobs("id = $id"))[0]{attempts}, 1, "at the first attempt");
+        # otherwise a job whose end could not be recorded were never another's
+        ok(wait_for(sub { !sql($database, "SELECT busy FROM crmapi.worker") }, 20),
+            "then it works at nothing") if !$stops;
+    }
     $worker->stop;
 };
 
