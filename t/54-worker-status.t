@@ -469,8 +469,9 @@ subtest "a Unix socket, and settings that are refused" => sub {
     my $taken = IO::Socket::INET->new(LocalAddr => "127.0.0.1", Listen => 1);
     for my $case (["80", qr/must be ADDRESS:PORT/],
             ["127.0.0.1:0", qr/must be ADDRESS:PORT/],
-            ["127.0.0.1:65536", qr/must be ADDRESS:PORT/],
-            ["::1:80", qr/must be ADDRESS:PORT/],
+            (map { [$_, qr/must be ADDRESS:PORT/] } "127.0.0.1:65536",
+                "127.0.0.1:+80", "127.0.0.1:80x", "::1:80", "[::1:80", ":80"),
+            ["/" . "x" x 107, qr/the path is too long/],
             ["localhost.example:80", qr/status_listen: localhost/],
             ["127.0.0.1:" . $taken->sockport, qr/Address already in use/]) {
         $worker->configure({ status_listen => $case->[0] });

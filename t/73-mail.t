@@ -14,6 +14,7 @@ use CrmTest::Pages;
 use CrmTest::Process qw(read_file wait_for write_file);
 use IO::Select;
 use IO::Socket::UNIX;
+use Socket qw(PF_UNIX SOCK_NONBLOCK SOCK_STREAM pack_sockaddr_un);
 use JSON::PP ();
 
 my $json = JSON::PP->new->utf8;
@@ -668,7 +669,20 @@ subtest "LMTP: files at the socket's place" => sub {
     isnt($code, 0, "a second daemon does not take it");
     like($err, qr/another process is listening/, "and says why");
     like(say_to(session(), "QUIT"), qr/^221/, "the first still serves");
+    unlink $path;
+    my $other = IO::Socket::UNIX->new(Local => $path, Listen => 1);
     $worker->stop;
+    ok(-S $path, "who ends leaves a socket that is another's");
+    my @waiting;
+    do {
+        socket(my $client, PF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0) or die $!;
+        push @waiting, $client;
+    } while connect($waiting[-1], pack_sockaddr_un($path));
+    ($code, undef, $err) = $second->run;
+    like($err, qr/another process is listening/, "even if that one is too busy");
+    ok(-S $path, "to answer");
+    close $other;
+    unlink $path;
     write_file($path, "precious");
     ($code, undef, $err) = $second->run;
     like($err, qr/not a socket/, "what is no socket is left alone");
