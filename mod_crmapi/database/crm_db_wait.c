@@ -313,7 +313,8 @@ crm_error_t *crm_db_failure(crm_conn_t *conn, const PGresult *result,
         return crm_db_unneeded(result_pool);
     }
     if (conn->silent || ended) {
-        return crm_db_late(conn->options.timeout, ended, result_pool);
+        return crm_db_late(conn->unneeded ? CANCEL_TIME
+                           : conn->options.timeout, ended, result_pool);
     }
     return crm_db_error(result, conn->pg, result_pool);
 }

@@ -1113,6 +1113,24 @@ START_TEST(a_silent_server_is_given_up)
 }
 END_TEST
 
+/* Nothing limits the statement. The cancel request has its own time. */
+START_TEST(a_silent_server_whose_answer_is_unwanted_is_given_up)
+{
+    crm_error_t *error;
+    PGresult *result;
+    pid_t stopped;
+
+    adopt(&named);
+    crm_conn_watch(conn, always, NULL);
+    stopped = PQbackendPID(pg);
+    ck_assert_int_eq(kill(stopped, SIGSTOP), 0);
+    error = query(&result, "SELECT 1", NULL);
+    kill(stopped, SIGCONT);
+    ck_assert_ptr_nonnull(error);
+    ck_assert_str_eq(error->log, "CRM2005: database: no answer within 2000 ms");
+}
+END_TEST
+
 /* Run SQL, a COPY, with DATA. */
 static crm_error_t *copy_in(const char *sql, const char *data)
 {
@@ -1658,6 +1676,8 @@ static void add_timeouts(TCase *tests)
     tcase_add_test(tests, what_was_cancelled_is_not_tried_again);
     tcase_add_test(tests, cancel_requests_do_not_run_out);
     tcase_add_test(tests, a_silent_server_is_given_up);
+    tcase_add_test(tests,
+                   a_silent_server_whose_answer_is_unwanted_is_given_up);
     tcase_add_test(tests, a_backend_that_does_not_read_is_given_up);
     tcase_add_test(tests, a_server_that_never_lets_in_is_given_up);
     tcase_add_test(tests,
