@@ -279,12 +279,8 @@ static int read_filter(crm_input_t *input, crm_call_t *call,
         if (!is_of(&filter[i], item)) {
             continue;
         }
-        if (filter[i].members) {
-            rule = read_member(call, &filter[i], item);
-        }
-        else {
-            rule = value_check(item, seen[i]++);
-        }
+        rule = filter[i].members ? read_member(call, &filter[i], item)
+               : value_check(item, seen[i]++);
         if (!rule && !filter[i].members) {
             rule = set_filter(&crm_rest(call)->params[i], item->value,
                               call->pool);
@@ -323,48 +319,30 @@ static int read_list_param(crm_input_t *input, crm_call_t *call,
 
 /* ---- unknown parameters (contract 7.1) ---- */
 
-/* Return whether the LEN characters at NAME are a parameter of OPERATION, or
- * "page" where lists have none (contract 7.1). */
-static int is_known(const crm_operation_t *operation, const char *name,
-                    size_t len)
+/* Return whether NAME is KNOWN, or the part of KNOWN before its dot. */
+static int is_name(const char *known, const char *name)
 {
-    const crm_filter_t *filter = operation->filters;
+    size_t len = strlen(name);
 
-    for (; filter && filter->field.name; filter++) {
-        const char *known = filter->members ? filter->members
-                            : filter->field.name;
-        /* without the dot */
-        size_t known_len = strlen(known) - (filter->members != NULL);
-
-        if (known_len == len && !memcmp(known, name, len)) {
-            return 1;
-        }
-    }
-    for (int i = 0; i < LIST_PARAMS; i++) {
-        if (strlen(list_params[i].name) == len
-            && !memcmp(list_params[i].name, name, len)
-            && (list_params[i].takes(operation)
-                || operation->kind == CRM_OP_LOG)) {
-            return 1;
-        }
-    }
-    return 0;
+    return len == strcspn(known, ".") && !memcmp(known, name, len);
 }
 
-/* Return the parameter of OPERATION that NAME nearly is, or NULL. */
-static const char *near_param(const crm_operation_t *operation,
-                              const char *name)
+/* Return the parameter of OPERATION that IS_IT tells to be NAME, or NULL. */
+static const char *find_param(const crm_operation_t *operation,
+                              const char *name,
+                              int (*is_it)(const char *known,
+                                           const char *name))
 {
     const crm_filter_t *filter = operation->filters;
 
     for (; filter && filter->field.name; filter++) {
-        if (!filter->members && crm_near(filter->field.name, name)) {
+        if (is_it(filter->field.name, name)) {
             return filter->field.name;
         }
     }
     for (int i = 0; i < LIST_PARAMS; i++) {
         if (list_params[i].takes(operation)
-            && crm_near(list_params[i].name, name)) {
+            && is_it(list_params[i].name, name)) {
             return list_params[i].name;
         }
     }
@@ -377,16 +355,18 @@ static const char *unknown_check(const crm_call_t *call, const char *name)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
     size_t len = strcspn(name, "[");
+    const char *bare = apr_pstrmemdup(call->pool, name, len);
 
-    if (operation->kind == CRM_OP_LOG && !strcmp(name, "page")) {
+    if (operation->kind == CRM_OP_LOG && !strcmp(bare, "page")) {
         return "is not available: send the next_cursor as cursor";
     }
-    if (name[len] && is_known(operation, name, len)) {
+    if (name[len] && find_param(operation, bare, is_name)) {
         return "must be written without brackets";
     }
     return crm_rest(call)->strict
            ? crm_near_ask("is not a known parameter",
-                          near_param(operation, name), call->pool) : NULL;
+                          find_param(operation, name, crm_near), call->pool)
+           : NULL;
 }
 
 /* Return NAME, of any characters, as it can be in a header, in POOL. */
