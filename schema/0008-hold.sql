@@ -97,19 +97,14 @@ CREATE TABLE crmapi.step_bound (
 
 -- ---- what is held ----------------------------------------------------------
 
--- Since when WORKSPACE is held, and why; no row if it is not. If the database
--- is held as well, the workspace's own hold is shown. For the worker.
-CREATE FUNCTION crmapi.hold_of(workspace uuid)
-    RETURNS TABLE (held_at timestamptz, reason text)
-    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp ROWS 1
-AS $$
-#variable_conflict use_column
+-- Whether nothing may be sent for WORKSPACE, because it or the database is held.
+-- For the worker.
+CREATE FUNCTION crmapi.sends_held(workspace uuid) RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN QUERY SELECT coalesce(h.held_at, i.held_at),
-        coalesce(h.reason::text, i.held_reason::text)
-    FROM crmapi.instance i
-    LEFT JOIN crmapi.workspace_hold h ON h.workspace_id = hold_of.workspace
-    WHERE h.workspace_id IS NOT NULL OR i.held_at IS NOT NULL;
+    RETURN EXISTS (SELECT FROM crmapi.workspace_hold h
+                   WHERE h.workspace_id = sends_held.workspace)
+        OR EXISTS (SELECT FROM crmapi.instance i WHERE i.held_at IS NOT NULL);
 END
 $$;
 

@@ -185,7 +185,7 @@ BEGIN
         END IF;
         RETURN;
     END IF;
-    IF EXISTS (SELECT FROM crmapi.hold_of(workspace)) THEN
+    IF crmapi.sends_held(workspace) THEN
         PERFORM crmapi.job_return(workspace, job, owner, attempt);
         verdict := 'held';
     ELSIF crmapi.step_past(workspace, job, owner, attempt, taken) THEN

@@ -457,7 +457,7 @@ BEGIN
                                       'suppressed');
             verdict := 'stopped';
         END IF;
-    ELSIF EXISTS (SELECT FROM crmapi.hold_of(workspace)) THEN
+    ELSIF crmapi.sends_held(workspace) THEN
         PERFORM crmapi.job_return(workspace, job, owner, attempt);
         verdict := 'held';
     ELSIF crmapi.answer_past(workspace, job, owner, attempt, answer) THEN

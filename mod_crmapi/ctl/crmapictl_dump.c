@@ -413,8 +413,8 @@ static crm_error_t *warn(ctl_t *ctl, const char *id)
 {
     PGresult *result;
 
-    CRM_ERR(ctl_query(&result, ctl, "SELECT EXISTS (SELECT FROM"
-                      " crmapi.hold_of($1::uuid))", 1, &id));
+    CRM_ERR(ctl_query(&result, ctl, "SELECT crmapi.sends_held($1::uuid)", 1,
+                      &id));
     if (*PQgetvalue(result, 0, 0) != 't') {
         fprintf(stderr, "crmapictl: the workspace is not held: what it sends"
                 " after this dump is sent again by a copy that is restored and"

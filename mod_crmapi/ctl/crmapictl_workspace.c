@@ -33,8 +33,8 @@
     {"created_at", 't'}
 static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 
-/* The same with its hold, as crmapi.hold_of() says it, and what they are read
- * from. */
+/* Since when it is held, and why: its own hold, or that of the database; and what
+ * they are read from. */
 #define HELD_FIELDS ", coalesce(h.held_at, i.held_at)," \
     " coalesce(h.reason, i.held_reason)"
 #define HELD_FROM " FROM crmapi.workspace LEFT JOIN crmapi.workspace_hold h" \

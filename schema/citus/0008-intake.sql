@@ -64,7 +64,7 @@ DECLARE
 BEGIN
     FOREACH name IN ARRAY ARRAY['token_mac', 'token_old_mac', 'review_digest',
                                 'review_times', 'is_suppressed',
-                                'hold_of', 'is_held'] LOOP
+                                'sends_held', 'is_held'] LOOP
         EXECUTE format('ALTER FUNCTION crmapi.%I
             SET citus.allow_nested_distributed_execution = on', name);
     END LOOP;

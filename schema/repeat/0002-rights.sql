@@ -97,9 +97,9 @@ function (who, names) AS (VALUES
         ' json_merge json_fits member_keys'),
     ('crmapi_worker', 'audit_trim conversation_idle counter_mend counter_trim'
         ' enrollment_failed enrollment_generated erased_sent event_trim'
-        ' hold_of idempotency_trim instance_hold instance_look intake_trim'
+        ' idempotency_trim instance_hold instance_look intake_trim'
         ' job_claim job_end job_hold job_poll job_reap job_return job_where'
-        ' mark_refuses mark_next original_trim past_add'
+        ' mark_refuses mark_next original_trim past_add sends_held'
         ' retention_conversations retention_events retention_submissions'
         ' step_failed mail_named step_names'
         ' step_refused step_sent step_take'

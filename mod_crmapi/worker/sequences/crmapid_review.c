@@ -46,7 +46,7 @@ enum { TO, TO_NAME, WORKSPACE, SEQUENCE, CONTACT, STEPS, ID };
  * workspace is held. */
 static const char permit_sql[] =
     "SELECT '\\x' || encode(crmapi.token_sign_link($2::bytea), 'hex'),"
-    " CASE WHEN NOT EXISTS (SELECT FROM crmapi.hold_of($1::uuid))"
+    " CASE WHEN NOT crmapi.sends_held($1::uuid)"
     " THEN crmapi.mark_next($3::bigint[]) END";
 
 enum { LINK_MAC, NUMBER };

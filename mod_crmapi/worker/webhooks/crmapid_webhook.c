@@ -146,7 +146,7 @@ static crm_error_t *sign(const char **id_p, const char **signatures_p,
     PGresult *result;
 
     CRM_ERR(crmd_query(&result, work, "SELECT s.id, s.signatures,"
-                       " EXISTS (SELECT FROM crmapi.hold_of($1::uuid)),"
+                       " crmapi.sends_held($1::uuid),"
                        " crmapi.mark_refuses($5::bigint[])"
                        " FROM crmapi.webhook_sign($1::uuid, $2::uuid,"
                        " $3::text, $4::timestamptz) s", 5, values));
