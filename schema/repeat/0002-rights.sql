@@ -90,38 +90,41 @@ citus (name, api, worker) AS (VALUES    -- instead, if the database has them
     ('event_home', 'SELECT', 'SELECT'),
     ('live_key', 'SELECT', '')),
 function (who, names) AS (VALUES
-    ('crmapi_api', 'answer_refusal chat_seen message_answer event_end event_end_at intake_key_find key_look_up'
-        ' key_roll review_act review_digest review_times token_sign_page'
-        ' token_signed suppression_add contact_merge'
-        ' key_may contact_last_contacted_at contact_suppressed_of usage_add'
-        ' json_merge json_fits member_keys'),
-    ('crmapi_worker', 'audit_trim conversation_idle counter_mend counter_trim'
-        ' enrollment_failed enrollment_generated erased_sent event_trim'
-        ' idempotency_trim instance_hold instance_look intake_trim'
-        ' job_claim job_end job_hold job_poll job_reap job_return job_where'
-        ' mark_refuses mark_next original_trim past_add sends_held'
-        ' retention_conversations retention_events retention_submissions'
-        ' step_failed mail_named step_names'
-        ' step_refused step_sent step_take'
-        ' answer_channel message_channel chat_mail answer_take answer_sent answer_failed answer_refused answer_names answer_subject'
-        ' step_wait token_sign_link upkeep_begin usage_due usage_measure usage_trim'
-        ' webhook_attempted webhook_body'
-        ' webhook_cancelled webhook_sign webhook_wait worker_beat'),
-    ('crmapi_api crmapi_worker', 'contact_erase contact_replied contact_suppressed enrollment_approve'
-        ' bell bell_heard bell_message enrollment_reject enrollment_stop event_base event_next'
-        ' intake is_suppressed suppress suppress_lift webhook_plan'
+    ('crmapi_api',
+        'answer_refusal chat_seen contact_last_contacted_at contact_merge'
+        ' contact_suppressed_of event_end event_end_at intake_key_find'
+        ' json_fits json_merge key_look_up key_may key_roll member_keys'
+        ' message_answer review_act review_digest review_times'
+        ' suppression_add token_sign_page token_signed usage_add'),
+    ('crmapi_worker',
+        'answer_channel answer_failed answer_names answer_refused answer_sent'
+        ' answer_subject answer_take audit_trim chat_mail conversation_idle'
+        ' counter_mend counter_trim enrollment_failed enrollment_generated'
+        ' erased_sent event_trim idempotency_trim instance_hold instance_look'
+        ' intake_trim job_claim job_end job_hold job_poll job_reap job_return'
+        ' job_where mail_named mark_next mark_refuses message_channel'
+        ' original_trim past_add retention_conversations retention_events'
+        ' retention_submissions sends_held step_failed step_names'
+        ' step_refused step_sent step_take step_wait token_sign_link'
+        ' upkeep_begin usage_due usage_measure usage_trim webhook_attempted'
+        ' webhook_body webhook_cancelled webhook_sign webhook_wait'
+        ' worker_beat'),
+    ('crmapi_api crmapi_worker',
+        'bell bell_heard bell_message contact_erase contact_replied'
+        ' contact_suppressed enrollment_approve enrollment_reject'
+        ' enrollment_stop event_base event_next intake is_suppressed suppress'
+        ' suppress_lift webhook_plan'
         -- on values: columns, defaults and checks of the tables call them
-        ' conversation_last_activity counter_slot digits domain_ascii'
-        ' domain_character email_base email_canonical email_key email_keys'
-        ' event_bound event_id event_ticket event_time fold'
-        ' job_about list_join list_primary list_text now_ms pacing_fit phone_ascii'
-        ' phone_e164 phone_key phone_keys phone_plain phone_read punycode tag_keys'
-        ' field_keys address_keys contact_keys'
+        ' address_keys contact_keys conversation_last_activity counter_slot'
+        ' digits domain_ascii domain_character email_base email_canonical'
+        ' email_key email_keys event_bound event_id event_ticket event_time'
+        ' field_keys fold job_about list_join list_primary list_text now_ms'
+        ' pacing_fit phone_ascii phone_e164 phone_key phone_keys phone_plain'
+        ' phone_read punycode tag_keys'
         -- on rows: 0001-events.sql makes them
         ' activity_fields company_fields contact_fields contact_merged_fields'
-        ' conversation_fields'
-        ' enrollment_fields message_fields pipeline_card_fields'
-        ' submission_fields')),
+        ' conversation_fields enrollment_fields message_fields'
+        ' pipeline_card_fields submission_fields')),
 -- one row for each right: the catalog and number of its object, its column, the
 -- right, whom it is granted (0: PUBLIC), and whether he may grant it
 listed AS (
