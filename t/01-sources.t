@@ -225,6 +225,32 @@ subtest "migrations are numbered without a gap" => sub {
     cmp_ok($n, ">", 0, "there is a schema");
 };
 
+# What is said of a file, a function or a directive may keep its old name.
+subtest "what documents and comments name is there" => sub {
+    # what others have, and what the build makes
+    my %there = map { $_ => 1 } qw(apr_dbd.h apr_optional_hooks.h chat_script.c
+        http_config.h httpd.h mod_dbd.h syncrep.c sysexits.h ap_check_pipeline
+        ap_custom_response http_build_query SSL_set_tlsext_host_name);
+    my (%said, $names, @wrong);
+    for my $file (grep { m{^(?:mod_crmapi|schema|bench|t)/} || /^[A-Z]+$/ } @files) {
+        my $comment = $file =~ /\.[ch]$/ ? qr{/\*.*?\*/}s
+            : $file =~ /\.sql$/ ? qr{--.*} : $file =~ /\.(?:t|pm)$/ ? qr{^\s*#.*}m
+            : $file =~ m{(?:^|/)(?:README|CONTRIBUTING)$} ? qr{.*}s : next;
+        my $text = read_file($file);
+        $said{$file} = join "\n", $text =~ /$comment/g;
+        $there{$file =~ s{.*/}{}r} = 1;
+        $there{$_} = 1 for $text =~ s/$comment//gr =~ /\b([A-Za-z]\w*)/g;
+    }
+    for my $file (sort keys %said) {
+        my @named = $said{$file} =~ m{\b([A-Za-z]\w*)\(\) | \b(CrmApi[A-Z]\w+)
+            | (?<![\w/.-])([a-z\d][\w-]*\.(?:c|h|pm|sql|t))\b}gx;
+        $names += @named = grep { defined } @named;
+        push @wrong, map { "$file: $_" } grep { !$there{$_} } @named;
+    }
+    cmp_ok($names, ">", 1000, "there are names");
+    is(join("\n", @wrong), "", "each is there");
+};
+
 # Files of the schema get other numbers when one is put in between.
 subtest "what is said of a file of the schema is true" => sub {
     my %sql = map { s{.*/}{}r => read_file($_) } grep { m{^schema/.*\.sql$} } @files;

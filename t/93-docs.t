@@ -198,6 +198,11 @@ subtest "operations.md has the counters of mod_status" => sub {
     my @documented = map { $_->[0] =~ /`(\w+)`/g } table($operations, "`?auto`");
     cmp_ok(scalar @there, ">", 5, "mod_status shows counters");
     is_deeply(sorted(@documented), sorted(@there), "table and page");
+    my %is = map { $_ => 1 } @there, keys %known;
+    for my $file (sort keys %text) {
+        is_deeply([grep { !$is{$_} } $text{$file} =~ /\b(CrmApi[A-Z]\w*)/g], [],
+            "$file names directives and counters that there are");
+    }
 };
 
 subtest "operations.md: the access log's format works" => sub {
