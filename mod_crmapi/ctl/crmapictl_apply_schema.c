@@ -20,7 +20,7 @@ static void add_field(crm_buf_t *buf, const crm_field_t *field)
         crm_buf_puts(buf, "\"type\":\"string\"");
     }
     else {
-        field->type->schema(buf, field, CRM_SIDE_INPUT);
+        crm_field_schema(buf, field, CRM_SIDE_INPUT);
     }
     crm_buf_puts(buf, "}," VARIABLE);
     crm_buf_puts(buf, field->flags & CRM_F_REQUIRED ? "]"

@@ -113,6 +113,17 @@ int crm_type_equal(const crm_field_t *field, const char *a, const char *b,
                           json_of(field, b, scratch_pool), scratch_pool);
 }
 
+void crm_field_schema(crm_buf_t *buf, const crm_field_t *field,
+                      crm_side_t side)
+{
+    if (field->type->fixed_schema) {
+        crm_buf_puts(buf, field->type->fixed_schema);
+    }
+    else {
+        field->type->schema(buf, field, side);
+    }
+}
+
 int crm_type_schema(crm_buf_t *buf, const char *type,
                     const crm_field_t *field, crm_side_t side)
 {

@@ -46,8 +46,9 @@ struct crm_type_t {
                                const char *text, apr_pool_t *pool);
     /* Add TEXT (LEN bytes of PostgreSQL's output) to BUF as JSON. */
     void (*write)(crm_buf_t *buf, const char *text, apr_size_t len);
-    /* Add the members of the JSON Schema of FIELD on SIDE to BUF, without
-     * braces. */
+    /* The members of the JSON Schema if all fields have the same ones; otherwise
+     * add those of FIELD on SIDE to BUF: without braces. */
+    const char *fixed_schema;
     void (*schema)(crm_buf_t *buf, const crm_field_t *field, crm_side_t side);
 };
 
@@ -149,6 +150,10 @@ void crm_type_write(crm_buf_t *buf, const crm_field_t *field,
  * as JSON values: 12.5 equals 12.5000, and the order of members is ignored. */
 int crm_type_equal(const crm_field_t *field, const char *a, const char *b,
                    apr_pool_t *scratch_pool);
+
+/* Add the members of the JSON Schema of FIELD on SIDE to BUF, without braces. */
+void crm_field_schema(crm_buf_t *buf, const crm_field_t *field,
+                      crm_side_t side);
 
 /* Add the member "type" of a schema to BUF: TYPE, and "null" if FIELD may be
  * null on SIDE. Return whether it may. */

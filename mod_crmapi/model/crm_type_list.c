@@ -351,29 +351,27 @@ static const char *ids_parse_query(const char **bind_p,
     return NULL;
 }
 
-static void ids_schema(crm_buf_t *buf, const crm_field_t *field,
-                       crm_side_t side)
-{
-    (void)field;
-    (void)side;
-    crm_buf_puts(buf, "\"type\":\"string\"");
-}
-
 const crm_type_t crm_type_ids = {
     .name = "ids", .cast = "uuid[]", .parse_query = ids_parse_query,
-    .schema = ids_schema,
+    .fixed_schema = "\"type\":\"string\"",
 };
 
 /* ---- free-form JSON ---- */
 
-/* Read VALUE, whose JSON type the caller has checked. */
 static void free_parse(const char **bind_p, crm_input_t *input,
                        const crm_field_t *field, const char *path,
                        json_object *value)
 {
+    int is_array = field->type == &crm_type_array;
     apr_size_t max = field->max ? field->max : FREE_MAX;
     apr_array_header_t *faults;
 
+    if (!json_object_is_type(value, is_array ? json_type_array
+                             : json_type_object)) {
+        crm_input_error(input, path, is_array ? "must be an array"
+                        : "must be an object");
+        return;
+    }
     *bind_p = NULL;
     faults = crm_json_storable(bind_p, value, max, FREE_DEPTH, input->pool);
     for (int i = 0; faults && i < faults->nelts; i++) {
@@ -385,50 +383,22 @@ static void free_parse(const char **bind_p, crm_input_t *input,
     }
 }
 
-static void object_parse(const char **bind_p, crm_input_t *input,
-                         const crm_field_t *field, const char *path,
-                         json_object *value)
+static void free_schema(crm_buf_t *buf, const crm_field_t *field,
+                        crm_side_t side)
 {
-    if (json_object_is_type(value, json_type_object)) {
-        free_parse(bind_p, input, field, path, value);
-    }
-    else {
-        crm_input_error(input, path, "must be an object");
-    }
-}
+    int is_array = field->type == &crm_type_array;
 
-static void object_schema(crm_buf_t *buf, const crm_field_t *field,
-                          crm_side_t side)
-{
-    crm_type_schema(buf, "object", field, side);
-    crm_buf_puts(buf, ",\"additionalProperties\":true");
+    crm_type_schema(buf, is_array ? "array" : "object", field, side);
+    crm_buf_puts(buf, is_array ? ",\"items\":{}"
+                 : ",\"additionalProperties\":true");
 }
 
 const crm_type_t crm_type_object = {
-    .name = "object", .cast = "jsonb", .empty = "{}", .parse = object_parse,
-    .write = crm_buf_json_compact, .schema = object_schema,
+    .name = "object", .cast = "jsonb", .empty = "{}", .parse = free_parse,
+    .write = crm_buf_json_compact, .schema = free_schema,
 };
 
-static void array_parse(const char **bind_p, crm_input_t *input,
-                        const crm_field_t *field, const char *path,
-                        json_object *value)
-{
-    if (json_object_is_type(value, json_type_array)) {
-        free_parse(bind_p, input, field, path, value);
-    }
-    else {
-        crm_input_error(input, path, "must be an array");
-    }
-}
-
-static void array_schema(crm_buf_t *buf, const crm_field_t *field,
-                         crm_side_t side)
-{
-    crm_type_schema(buf, "array", field, side);
-    crm_buf_puts(buf, ",\"items\":{}");
-}
-
 const crm_type_t crm_type_array = {
-    .name = "array", .cast = "jsonb", .empty = "[]", .parse = array_parse,
-    .write = crm_buf_json_compact, .schema = array_schema,
+    .name = "array", .cast = "jsonb", .empty = "[]", .parse = free_parse,
+    .write = crm_buf_json_compact, .schema = free_schema,
 };

@@ -77,15 +77,7 @@ static const char *member_parse_query(const char **bind_p,
     return NULL;
 }
 
-static void member_schema(crm_buf_t *buf, const crm_field_t *field,
-                          crm_side_t side)
-{
-    (void)field;
-    (void)side;
-    crm_buf_puts(buf, "\"type\":\"string\",\"minLength\":1");
-}
-
 const crm_type_t crm_type_member = {
     .name = "member", .cast = "jsonb[]", .parse_query = member_parse_query,
-    .schema = member_schema,
+    .fixed_schema = "\"type\":\"string\",\"minLength\":1",
 };

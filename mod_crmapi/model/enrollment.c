@@ -9,33 +9,17 @@ static const char *const statuses[] = {
     "stopped_unsubscribed", "stopped_user", "completed", "failed", NULL
 };
 
-static void sequence_schema(crm_buf_t *buf, const crm_field_t *field,
-                            crm_side_t side)
-{
-    (void)field;
-    (void)side;
-    crm_buf_puts(buf, "\"$ref\":\"#/components/schemas/Sequence\"");
-}
-
-static void steps_schema(crm_buf_t *buf, const crm_field_t *field,
-                         crm_side_t side)
-{
-    (void)field;
-    (void)side;
-    crm_buf_puts(buf, "\"type\":\"array\",\"items\":{\"$ref\":"
-                 "\"#/components/schemas/Step\"}");
-}
-
 /* Types of the two members that come from other tables. The database produces
  * their JSON; they are never read. */
 static const crm_type_t type_sequence = {
     .name = "sequence", .cast = "json", .write = crm_buf_json_compact,
-    .schema = sequence_schema,
+    .fixed_schema = "\"$ref\":\"#/components/schemas/Sequence\"",
 };
 
 static const crm_type_t type_steps = {
     .name = "steps", .cast = "json", .write = crm_buf_json_compact,
-    .schema = steps_schema,
+    .fixed_schema = "\"type\":\"array\","
+                    "\"items\":{\"$ref\":\"#/components/schemas/Step\"}",
 };
 
 /* A time in the format of contract 9.1. */

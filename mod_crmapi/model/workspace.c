@@ -5,37 +5,25 @@
 
 /* ---- types of its members ------------------------------------------------ */
 
-static void limits_schema(crm_buf_t *buf, const crm_field_t *field,
-                          crm_side_t side)
-{
-    crm_type_schema(buf, "object", field, side);
-    crm_buf_puts(buf, ",\"required\":[\"read\",\"write\"],\"properties\":{"
-                 "\"read\":{\"type\":[\"integer\",\"null\"],\"description\":"
-                 "\"GET and HEAD requests a minute; null: unlimited\"},"
-                 "\"write\":{\"type\":[\"integer\",\"null\"],\"description\":"
-                 "\"other requests a minute; null: unlimited\"}}");
-}
-
-static void key_schema(crm_buf_t *buf, const crm_field_t *field,
-                       crm_side_t side)
-{
-    crm_type_schema(buf, "object", field, side);
-    crm_buf_puts(buf, ",\"required\":[\"id\",\"name\",\"scopes\","
-                 "\"expires_at\"],\"properties\":{"
-                 "\"id\":{\"type\":\"string\",\"format\":\"uuid\"},"
-                 "\"name\":{\"type\":\"string\"},\"scopes\":{\"type\":"
-                 "\"array\",\"items\":{\"type\":\"string\",\"enum\":[\"read\","
-                 "\"write\"]}},\"expires_at\":{\"type\":[\"string\",\"null\"],"
-                 "\"format\":\"date-time\"}}");
-}
-
 static const crm_type_t type_limits = {
     .name = "limits", .cast = "jsonb", .write = crm_buf_json_compact,
-    .schema = limits_schema,
+    .fixed_schema =
+        "\"type\":\"object\",\"required\":[\"read\",\"write\"],\"properties\":{"
+        "\"read\":{\"type\":[\"integer\",\"null\"],\"description\":"
+        "\"GET and HEAD requests a minute; null: unlimited\"},"
+        "\"write\":{\"type\":[\"integer\",\"null\"],\"description\":"
+        "\"other requests a minute; null: unlimited\"}}",
 };
 static const crm_type_t type_key = {
     .name = "key", .cast = "jsonb", .write = crm_buf_json_compact,
-    .schema = key_schema,
+    .fixed_schema =
+        "\"type\":\"object\",\"required\":[\"id\",\"name\",\"scopes\","
+        "\"expires_at\"],\"properties\":{"
+        "\"id\":{\"type\":\"string\",\"format\":\"uuid\"},"
+        "\"name\":{\"type\":\"string\"},\"scopes\":{\"type\":\"array\","
+        "\"items\":{\"type\":\"string\",\"enum\":[\"read\",\"write\"]}},"
+        "\"expires_at\":{\"type\":[\"string\",\"null\"],"
+        "\"format\":\"date-time\"}}",
 };
 
 /* ---- the resource -------------------------------------------------------- */

@@ -35,7 +35,7 @@ static void add_field_schema(crm_buf_t *buf, const crm_field_t *field,
                              crm_side_t side)
 {
     crm_buf_putc(buf, '{');
-    field->type->schema(buf, field, side);
+    crm_field_schema(buf, field, side);
     if (field->doc) {
         add(buf, ",'description':");
         add_string(buf, field->doc);
@@ -193,7 +193,7 @@ static void add_parameter(crm_buf_t *buf, const crm_filter_t *filter)
     add(buf, field->flags & CRM_F_REQUIRED
         ? ",'in':'query','required':true,'schema':{"
         : ",'in':'query','schema':{");
-    field->type->schema(buf, field, CRM_SIDE_QUERY);
+    crm_field_schema(buf, field, CRM_SIDE_QUERY);
     add(buf, "}");
     add_parameter_example(buf, field);
     if (field->doc) {

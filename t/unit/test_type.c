@@ -610,7 +610,7 @@ static int time_is_documented(crm_side_t side, const char *text)
     int found;
 
     crm_buf_init(&buf, 256, crm_check_pool());
-    field.type->schema(&buf, &field, side);
+    crm_field_schema(&buf, &field, side);
     crm_buf_putc(&buf, '\0');
     start = strstr(buf.data, "\"pattern\":\"");
     ck_assert_ptr_nonnull(start);
