@@ -314,8 +314,7 @@ subtest "6.2 unknown fields are a 422 that names them" => sub {
         422, "validation_error", "6.2 of a start and its contact",
         ["bar", "contact.foo"]);
     my ($batch, $talk) = ("/contacts/upsert",
-        $w->import_objects([{ object => "conversation", bot_id => $agent,
-        type => 1 }]));
+        $w->conversation("chat"));
     for my $case (["/contacts", "firstName", "first_name"],
             ["/contacts", "frist_name", "first_name"],
             ["/contacts", "e-mails", "emails"], ["/contacts", "nmae", undef],
@@ -456,8 +455,7 @@ subtest "6.2 read-only fields: GET, change, PATCH works" => sub {
         status_is($created, 201, "6.2 $path: in a create, too");
         unlike($created->data->{created_at}, qr/^2001/, "and ignored");
     }
-    my ($conversation) = $w->import_objects([{ object => "conversation",
-        bot_id => $w->agent, type => 1, email => "a\@example.com" }]);
+    my $conversation = $w->conversation("chat", email => "a\@example.com");
     my $whole = $c->get("/api/v1/conversations/$conversation")->data;
     is_deeply([@$whole{qw(archived deleted)}], [undef, undef],
         "what 6.5 and 6.7 refuse");
@@ -638,8 +636,7 @@ subtest "6.4 numbers come back plain" => sub {
 
 subtest "6.4 booleans are JSON booleans only" => sub {
     my $w = workspace($httpd);
-    my ($id) = $w->import_objects([{ object => "conversation",
-        bot_id => $w->agent, type => 1, archived => false }]);
+    my $id = $w->conversation("chat", archived => false);
     for my $field (qw(archived human_takeover active)) {
         for my $bad (0, 1, "true", "false", "", [], {}) {
             error_is($w->client->patch("/api/v1/conversations/$id",
@@ -881,8 +878,7 @@ subtest "6.7 bot_id in a PATCH, deleted in a conversation's" => sub {
         is($c->get("/api/v1$path")->data->{bot_id}, $w->agent,
             "it never changes");
     }
-    my ($conversation) = $w->import_objects([{ object => "conversation",
-        bot_id => $w->agent, type => 1 }]);
+    my $conversation = $w->conversation("chat");
     for my $value (true, false) {
         error_is($c->patch("/api/v1/conversations/$conversation",
             { deleted => $value }), 422, "validation_error",

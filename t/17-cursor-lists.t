@@ -18,8 +18,7 @@ my $w = workspace($httpd, twin => 0, plan => "pro");
 my $c = $w->client;
 my ($id, $bot) = ($w->id, $w->agent);
 my ($contact) = $w->import_objects([{ object => "contact", bot_id => $bot }]);
-my ($talk) = $w->import_objects([{ object => "conversation", type => 1,
-    bot_id => $bot }]);
+my $talk = $w->conversation("chat");
 my ($form) = $w->import_objects([{ object => "form", bot_id => $bot,
     name => "F" }]);
 my $template = $w->template;

@@ -78,8 +78,7 @@ subtest "13.2 POST, PATCH and GET tell the same tag" => sub {
 };
 
 subtest "13.2 other answers of POST that show a resource have its tag" => sub {
-    my ($chat) = $w->import_objects([{ object => "conversation", type => 1,
-        bot_id => $w->agent }]);
+    my $chat = $w->conversation("chat");
     my $enrollment = "/api/v1/sequences/enrollments/"
         . ($samples->ids("Enrollment"))[0];
     for my $case (["/api/v1/conversations/$chat/messages", { content => "x" }],
@@ -233,8 +232,7 @@ subtest "13.2 If-Match: 412 and nothing changed" => sub {
 };
 
 subtest "13.2 a conversation's tag: what it shows, and what it does not" => sub {
-    my ($id) = $w->import_objects([{ object => "conversation", type => 1,
-        bot_id => $w->agent }]);
+    my $id = $w->conversation("chat");
     my $path = "/api/v1/conversations/$id";
     my $r = $c->get($path);
     ok(!exists $r->data->{updated_at}, "its updated_at is not shown");

@@ -28,8 +28,7 @@ my %FULL = (type => 2, email => "Who\@x.example", phone_number => "+15550100",
 sub made {
     my ($w, %members) = @_;
     %members = (type => 1, %members);
-    my ($id) = $w->import_objects([{ object => "conversation",
-        bot_id => $w->agent, %members }]);
+    my $id = $w->conversation($members{type}, %members);
     delete $members{unanswered};    # it is not shown
     return conversation_of($w, %members, id => $id);
 }

@@ -83,8 +83,7 @@ for my $case (["text", "u", "w"], ["text", "ua", "wn"], ["text", "uh", "wn"],
 subtest "an answer of ours, and a step of a sequence" => sub {
     my $talk = bring("chat", from => { visitor_id => "v-1" });
     ok(waits($talk), "it waits");
-    status_is($c->post("$path/$talk/messages", { content => "Yes" }), 201,
-        "an answer");
+    $w->answer($talk, "Yes");
     ok(!waits($talk), "it does not");
     bring("chat", from => { visitor_id => "v-1" }, conversation => { id => $talk });
     ok(waits($talk), "it does again");

@@ -503,10 +503,9 @@ subtest "11.2 100 equal starts: one enrollment, one message" => sub {
 
 subtest "upkeep" => sub {
     my $w = workspace($httpd);
-    my ($c) = $w->import_objects([{ object => "conversation", type => 1,
-        bot_id => $w->agent, active => true,
+    my $c = $w->conversation("chat", active => true,
         last_active_at => "2026-01-01T00:00:00Z",
-        created_at => "2026-01-01T00:00:00Z" }]);
+        created_at => "2026-01-01T00:00:00Z");
     my $upkeep = worker(database => $database, no_start => 1);
     sql($database, "DELETE FROM crmapi.upkeep");
     $upkeep->once;

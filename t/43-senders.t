@@ -13,7 +13,6 @@ my $folder = tempdir("crm-senders-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my $database = database();
 my $httpd = httpd(database => $database, unlimited => 1);
 my $w = workspace($httpd, twin => 0);
-my $c = $w->client;
 my %conf = (maildir => "$folder/outbox", mail_domain => "crm.example",
     mail_from => "site\@site.example");
 my $worker = worker(database => $database, no_start => 1, conf => { %conf });
@@ -30,17 +29,14 @@ sub sends {
     my $id = $w->start($template, auto_approve => true, contact => {
         emails => ["p$n\@x.example"],
         phone_numbers => [sprintf "+49301%06d", $n] })->{enrollment_id};
-    my ($talk) = $w->import_objects([{ object => "conversation", type => 4,
-        bot_id => $w->agent, email => "q$n\@x.example" }]);
-    my $answer = $c->post("/api/v1/conversations/$talk/messages",
-        { content => "A" });
-    status_is($answer, 201, "an answer");
+    my $talk = $w->conversation("email", email => "q$n\@x.example");
+    my $answer = $w->answer($talk, "A");
     $worker->may_log(qr/CRM3122/);
     $worker->once;
     my @step = @{$w->enrollment($id)->{steps}};
     my $status = sql($database, "SELECT status || ' ' || coalesce(
         metadata ->> 'error', '') FROM crmapi.message WHERE id = '"
-        . $answer->data->{id} . "'");
+        . $answer->{id} . "'");
     return ($step[0]{status} eq "failed" ? $step[0]{error}
         // $w->enrollment($id)->{generation_error}
         : $step[0]{status}) . ", " . $status =~ s/ $//r;

@@ -48,10 +48,6 @@ sub card {
     return $c->post("/api/v1/pipeline-cards", { title => "T",
         pipeline_stage_id => ($w->stages)[0] })->data->{id};
 }
-sub conversation {
-    return ($w->import_objects([{ object => "conversation", type => 1,
-        @named }]))[0];
-}
 sub activity {
     return $c->post("/api/v1/activities", { activity_type => "note",
         contact_id => contact() })->data->{id};
@@ -87,8 +83,8 @@ my @KINDS = (
     "POST /activities" => sub { ("POST", "/activities", { title => "T",
         activity_type => "note", contact_id => contact(),
         metadata => { a => true } }) },
-    "POST /messages" => sub { ("POST", "/conversations/" . conversation()
-        . "/messages", { content => "Yes ö" }) },
+    "POST /messages" => sub { ("POST", "/conversations/"
+        . $w->conversation("chat") . "/messages", { content => "Yes ö" }) },
     "POST /contacts/upsert" => sub { ("POST", "/contacts/upsert", { @named,
         contacts => [{ first_name => "new" }, 1, { notes => "ö" },
             { emails => ["no address"] }] }) },
@@ -109,13 +105,13 @@ my @KINDS = (
     "PATCH /pipeline-cards" => sub { ("PATCH", "/pipeline-cards/" . card(),
         { pipeline_stage_id => ($w->stages)[2] }) },
     "PATCH /conversations" => sub { ("PATCH", "/conversations/"
-        . conversation(), { human_takeover => true, assigned_to => "u" }) },
+        . $w->conversation("chat"), { human_takeover => true, assigned_to => "u" }) },
     "DELETE /contacts" => sub { ("DELETE", "/contacts/" . contact()) },
     "DELETE /companies" => sub { ("DELETE", "/companies/" . company()) },
     "DELETE /pipeline-cards" => sub { ("DELETE", "/pipeline-cards/"
         . card()) },
     "DELETE /conversations" => sub { ("DELETE", "/conversations/"
-        . conversation()) },
+        . $w->conversation("chat")) },
     "POST /companies/upsert" => sub { ("POST", "/companies/upsert", { @named,
         companies => [{ name => "U", external_id => "u" . ++$made },
             { domain => "none.example" }] }) },

@@ -81,9 +81,8 @@ sub fill {
         {})->data->{visitor};
     status_is($httpd->client->post("/crmapi/intake/v1/chat/$chat/messages",
         { id => "m1", content => "Ahoy" }, key => $visitor), 201, "a chat");
-    status_is($c->post("/api/v1/conversations/" . sql($here, "SELECT"
-        . " conversation_id FROM crmapi.message WHERE content = 'Ahoy'")
-        . "/messages", { content => "Aye" }), 201, "and its answer");
+    $w->answer(scalar sql($here, "SELECT conversation_id FROM crmapi.message
+        WHERE content = 'Ahoy'"), "Aye");
     my $sales = "sales-$$\@crm.example";
     change($w, "agent", $w->agent, agent_email => $sales);
     crmapictl_ok($here, { stdin => "From: m\@dump.example\nTo: $sales\n"
@@ -584,10 +583,8 @@ sub change_much {
     $patch->("companies", $one{company}, { name => "Other" }) if $one{company};
     $patch->("conversations", $one{conversation}, { active => $_ })
         for false, true;
-    status_is($c->post("/api/v1/conversations/" . sql($here, "SELECT"
-        . " conversation_id FROM crmapi.message WHERE content = 'Ahoy' AND"
-        . " workspace_id = '@{[$w->id]}'") . "/messages", { content => "More" }),
-        201, "a message");
+    $w->answer(scalar sql($here, "SELECT conversation_id FROM crmapi.message
+        WHERE content = 'Ahoy' AND workspace_id = '@{[$w->id]}'"), "More");
     start(scalar sql($here, "SELECT id FROM crmapi.sequence_template WHERE
         workspace_id = '@{[$w->id]}' LIMIT 1"));
     $w->ctl(qw(enrollment stop), scalar sql($here, "SELECT id FROM

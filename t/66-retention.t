@@ -114,11 +114,9 @@ subtest "conversations, after their last activity, with all that is theirs" => s
 };
 
 subtest "a conversation with an answer that waits is still needed" => sub {
-    my ($talk) = $w->import_objects([{ object => "conversation", type => "email",
-        bot_id => $w->agent, email => "late\@x.example" }]);
+    my $talk = $w->conversation("email", email => "late\@x.example");
     $w->ctl("workspace", "hold", $w->id);
-    status_is($c->post("/api/v1/conversations/$talk/messages",
-        { content => "Soon" }), 201, "an answer of a workspace that is held");
+    $w->answer($talk, "Soon");
     my $age = sub { sql($database, "UPDATE crmapi.conversation SET created_at =
         now() - interval '40 days', last_message_at = now() - interval '40 days',
         last_active_at = NULL, activated_at = NULL WHERE id = '$talk'");

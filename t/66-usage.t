@@ -237,8 +237,7 @@ subtest "storage" => sub {
 sub began {
     my ($days) = @_;
     my $w = workspace($httpd, twin => 0);
-    my ($talk) = $w->import_objects([{ object => "conversation", type => "email",
-        bot_id => $w->agent }]);
+    my $talk = $w->conversation("email");
     sql($database, "UPDATE crmapi.workspace SET created_at = now() - $days"
         . " * interval '1 day' WHERE id = '" . $w->id . "'");
     return ($w, $talk);

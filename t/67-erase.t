@@ -108,11 +108,10 @@ sub plant {
             tool_used => $TOKEN, tool_arguments => { t => $TOKEN } });
     $event->(channel => "sms", from => { phone_number => "+4930$NUMBER" },
         message => { content => "SMS $TOKEN" });
-    $w->import_objects([{ object => "conversation", bot_id => $w->agent,
-        type => "email", email => uc $OTHER, human => $TOKEN,
+    $w->conversation("email", email => uc $OTHER, human => $TOKEN,
         internal_notes => $TOKEN, sentiment_summary => $TOKEN,
         audio_url => "https://x.example/$TOKEN", visitor_id => $TOKEN,
-        assigned_to => $TOKEN }]);
+        assigned_to => $TOKEN);
     crmapictl_ok($database, { stdin => "From: $MAIL\nTo: $sales\n"
         . "Subject: S $TOKEN\nMessage-ID: <m-$TOKEN\@x>\nMIME-Version: 1.0\n"
         . "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type:"
@@ -130,8 +129,7 @@ sub plant {
         delay => "1d" }, { email_subject => "b", email_body => "{{email}}" }]);
     $plant{enrollment} = $w->start($template, auto_approve => true,
         name => "Q $TOKEN", contact => { emails => [$MAIL] })->{enrollment_id};
-    status_is($c->post("/api/v1/conversations/$plant{talk}/messages",
-        { content => "Answer $TOKEN" }), 201, "an answer");
+    $w->answer($plant{talk}, "Answer $TOKEN");
     return \%plant;
 }
 
@@ -470,10 +468,8 @@ subtest "events of what was the person's before, too" => sub {
     my $note = $c->post("/api/v1/activities", { contact_id => $id,
         activity_type => "note", title => $TOKEN })->data->{id};
     status_is($c->delete("/api/v1/activities/$note"), 204, "an activity goes");
-    my ($talk) = $w->import_objects([{ object => "conversation", type => "email",
-        bot_id => $w->agent, contact_id => $id, subject => $TOKEN }]);
-    my ($kept) = $w->import_objects([{ object => "conversation", type => "sms",
-        bot_id => $w->agent, contact_id => $other }]);
+    my $talk = $w->conversation("email", contact_id => $id, subject => $TOKEN);
+    my $kept = $w->conversation("sms", contact_id => $other);
     $w->import_objects([map { { object => "message", role => "user",
         conversation_id => $_, content => "m $TOKEN $_" } } $talk]);
     $w->import_objects([{ object => "message", role => "user",
@@ -493,8 +489,7 @@ subtest "events of what was the person's before, too" => sub {
 subtest "what the contact gets while it is erased" => sub {
     my ($id, $other) = map { $w->contact(emails => [$_])->{id} } "here-$MAIL",
         "there-$MAIL";
-    my ($talk) = $w->import_objects([{ object => "conversation", type => "sms",
-        bot_id => $w->agent, phone_number => "+4930${NUMBER}5" }]);
+    my $talk = $w->conversation("sms", phone_number => "+4930${NUMBER}5");
     my ($said) = in_processes(2, sub {
         return erase($id) if $_[0] == 1 && wait_for(sub { sql($database,
             "SELECT count(*) FROM pg_locks WHERE objid = 4711") > 0 });

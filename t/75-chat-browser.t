@@ -154,10 +154,9 @@ subtest "a file is stored, and never shown" => sub {
     my $before = @{browser("complaints")};
     my $talk = sql($database, "SELECT conversation_id FROM crmapi.message WHERE"
         . " content = 'Where <i>is</i> it?'");
-    my $r = $w->client->post("/api/v1/conversations/$talk/messages",
-        { content => "Here.", attachments => [{ filename => "a<b>.html",
-        content_type => "text/html", data => encode_base64($page, "") }] });
-    status_is($r, 201, "an answer with a file");
+    $w->answer($talk, { content => "Here.", attachments => [{
+        filename => "a<b>.html", content_type => "text/html",
+        data => encode_base64($page, "") }] });
     ok(wait_for(sub { chat("(\$('.file') || {}).textContent || ''")
         eq "Save: a<b>.html (157 KiB)" }, 15), "it is offered")
         or diag(chat("\$('.log').textContent"));
@@ -217,8 +216,7 @@ subtest "an answer is there within 100 ms, with the teammate's name" => sub {
     for my $n (1 .. 7) {
         my $before = $polls->();
         my $at = time;
-        status_is($c->post("/api/v1/conversations/$talk/messages",
-            { content => "Quick $n" }), 201, "an answer");
+        $w->answer($talk, "Quick $n");
         my $seen;
         ok(wait_for(sub { $seen = browser("eval",
             "window.seen['Bob Löwe: Quick $n'] || 0") }, 15), "is shown");

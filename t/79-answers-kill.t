@@ -32,8 +32,7 @@ my @NAMES = ("plain", "slow", "1.451", "9.550", "mute");
 # Answer in a conversation of W with ADDRESS; the message's id.
 sub answer {
     my ($w, $address) = @_;
-    my ($talk) = $w->import_objects([{ object => "conversation", type => 4,
-        bot_id => $w->agent, email => $address }]);
+    my $talk = $w->conversation("email", email => $address);
     my $r;
     # repeated, because PostgreSQL may be away
     wait_for(sub { $r = eval { $w->client->post("/api/v1/conversations/$talk"

@@ -67,16 +67,6 @@ sub mail_talk {
 
 sub path { return "/api/v1/conversations/$_[0]/messages" }
 
-# Answer in TALK with BODY; the message.
-sub answer {
-    my ($talk, $body, %arg) = @_;
-    local $Test::Builder::Level = $Test::Builder::Level + 1;
-    my $r = $c->post(path($talk), ref $body ? $body : { content => $body },
-        %arg);
-    status_is($r, 201, "an answer") or return {};
-    return $r->data;
-}
-
 # Report PAIRS to the URL with QUERY as Twilio does.
 sub twilio_status {
     my ($query, %pairs) = @_;
@@ -119,7 +109,7 @@ subtest "19.1 the subject is that of the mail that is answered" => sub {
         like($out, qr/$talk/, "of this conversation");
     };
     my $subject = sub {
-        answer($talk, @_);
+        $w->answer($talk, @_);
         $worker->once;
         return header((mails("s\@x.example"))[-1], "Subject");
     };
@@ -170,7 +160,7 @@ subtest "a mail is answered in its thread" => sub {
     is(scalar(mails("a\@x.example")), 1, "once");
     is(scalar(() = $mail =~ /Unsubscribe/g), 0, "without a link to unsubscribe");
 
-    my $again = answer($talk, { content => "Und?", subject => "Noch etwas" });
+    my $again = $w->answer($talk, { content => "Und?", subject => "Noch etwas" });
     $worker->once;
     my (undef, $second) = mails("a\@x.example");
     is(header($second, "Subject"), "Noch etwas", "a subject is sent as it is");
@@ -181,7 +171,7 @@ subtest "a mail is answered in its thread" => sub {
 
 subtest "an answer is no mailing" => sub {
     my $talk = mail_talk("ml\@x.example");
-    answer($talk, "x");
+    $w->answer($talk, "x");
     $worker->once;
     my ($mail) = mails("ml\@x.example");
     ok($mail, "a mail comes");
@@ -192,7 +182,7 @@ subtest "an answer is no mailing" => sub {
 
 subtest "who answers it is in the conversation" => sub {
     my $talk = mail_talk("b\@x.example");
-    my $m = answer($talk, "Ja?");
+    my $m = $w->answer($talk, "Ja?");
     $worker->once;
     my ($id) = header((mails("b\@x.example"))[0], "Message-ID") =~ /<(.+)>/;
     my ($code) = crmapictl($database, { stdin => "From: b\@x.example\nTo:"
@@ -205,7 +195,7 @@ subtest "who answers it is in the conversation" => sub {
 
 subtest "markdown becomes HTML with a text" => sub {
     my $talk = mail_talk("md\@x.example");
-    answer($talk, { content => "Ja, *gern*: [hier](https://x.example/)\n\n"
+    $w->answer($talk, { content => "Ja, *gern*: [hier](https://x.example/)\n\n"
         . "<script>alert(1)</script>\n\n[x](javascript:alert(2))",
         content_type => "text/markdown" });
     $worker->once;
@@ -219,14 +209,14 @@ subtest "markdown becomes HTML with a text" => sub {
 
 subtest "copies" => sub {
     my $talk = mail_talk("to\@x.example");
-    my $m = answer($talk, { content => "An alle", cc => ["cc1\@x.example",
+    my $m = $w->answer($talk, { content => "An alle", cc => ["cc1\@x.example",
         { email => "cc2\@x.example" }] });
     $worker->once;
     my ($mail) = mails("to\@x.example");
     is(join(" ", $mail =~ /^X-Envelope-To: (\S+)/mg), "to\@x.example"
         . " cc1\@x.example cc2\@x.example", "one mail for all");
     is(header($mail, "Cc"), "cc1\@x.example, cc2\@x.example", "Cc");
-    answer(mail_talk("both\@x.example"), { content => "x", cc =>
+    $w->answer(mail_talk("both\@x.example"), { content => "x", cc =>
         ["Both\@X.example", "cc3\@x.example"] });
     $worker->once;
     ($mail) = mails("both\@x.example");
@@ -319,13 +309,13 @@ subtest "there are no drafts; what a message shows besides can be sent back" => 
         headers => { Prefer => "handling=lenient" }), 422, "validation_error",
         "nor is it leniently", ["status"]);
     is(scalar mails("status\@x.example"), 0, "nothing is sent");
-    my $m = answer($talk, { content => "Now" });
-    answer($talk, { %$m, content => "Once more" });
+    my $m = $w->answer($talk, { content => "Now" });
+    $w->answer($talk, { %$m, content => "Once more" });
 };
 
 subtest "a text goes by the relay of SMS" => sub {
     my $talk = talk("sms", from => { phone_number => "+4930123450" });
-    my $m = answer($talk, { content => "Ja.", role => "assistant" });
+    my $m = $w->answer($talk, { content => "Ja.", role => "assistant" });
     is($m->{role}, "assistant", "the agent");
     $worker->once;
     my @got = map { $_->{json} } $provider->requests;
@@ -340,7 +330,7 @@ subtest "an answer goes the way by which the last message came" => sub {
     for my $way (undef, "whatsapp", undef) {
         my $talk = talk("sms", from => $from, message => { content => "Q",
             metadata => { $way ? (via => $way) : () } });
-        answer($talk, "A");
+        $w->answer($talk, "A");
         $worker->once;
         is((($provider->requests)[-1]{json})->{via}, $way, $way // "SMS");
     }
@@ -387,7 +377,7 @@ subtest "what becomes of a text" => sub {
         my ($status, $code, $is) = @$one;
         my $number = "+493012346$count";
         my $talk = talk("sms", from => { phone_number => $number });
-        my $m = answer($talk, "x");
+        my $m = $w->answer($talk, "x");
         # handed over, and Twilio reports before that is recorded
         sql($database, "UPDATE crmapi.message SET handed_over = true"
             . " WHERE id = '$m->{id}'");
@@ -408,7 +398,7 @@ subtest "what becomes of a text" => sub {
 subtest "a text by a sender that is no agent's number (sms_from)" => sub {
     my $other = workspace($httpd, twin => 0)->id;
     my $talk = talk("sms", from => { phone_number => "+4930123470" });
-    my $m = answer($talk, "x");
+    my $m = $w->answer($talk, "x");
     sql($database, "UPDATE crmapi.message SET handed_over = true"
         . " WHERE id = '$m->{id}'");
     for my $one (["", "queued"], ["&workspace=$other", "queued"],
@@ -426,7 +416,7 @@ subtest "a text by a sender that is no agent's number (sms_from)" => sub {
 
 subtest "a form is answered by mail" => sub {
     my $talk = talk("form", from => { email => "f\@x.example" });
-    answer($talk, "Danke.");
+    $w->answer($talk, "Danke.");
     $worker->once;
     is(scalar(mails("f\@x.example")), 1, "a mail");
     my $none = talk("form", from => { phone_number => "+4930123459" });
@@ -453,7 +443,7 @@ subtest "a chat shows it at once" => sub {
         return time, join "|", map { $_->{content} } @{$r->data->{messages}};
     });
     # the poll waits, or comes later and has it as well
-    my $m = answer($talk, "Ja!");
+    my $m = $w->answer($talk, "Ja!");
     my $at = time;
     is($m->{status}, "sent", "sent");
     my ($when, $what) = $seen->result;
@@ -462,7 +452,7 @@ subtest "a chat shows it at once" => sub {
         "--email", "Bob\@crm.example", "--name", "Bob Löwe");
     $c->patch("/api/v1/conversations/$talk", { assigned_to =>
         "bob\@crm.example" });
-    answer($talk, "Ich bin es.");
+    $w->answer($talk, "Ich bin es.");
     my ($last) = reverse @{$httpd->client->get("$INTAKE/chat/$bot/messages",
         key => $visitor)->data->{messages}};
     is($last->{author}, "Bob Löwe", "with the teammate's name");
@@ -476,7 +466,7 @@ subtest "a chat shows it at once" => sub {
     my $poll = sub { $httpd->client->get("$INTAKE/chat/$bot/messages",
         key => $visitor, query => { @_ })->data };
     $cursor = $poll->()->{cursor};
-    answer($talk, "Wie spät ist es?");
+    $w->answer($talk, "Wie spät ist es?");
     is(join("|", map { $_->{content} } @{$poll->(after => $cursor)
         ->{messages}}), "Wie spät ist es?",
         "a poll has it also if the clock was set back since");
@@ -502,7 +492,7 @@ subtest "files in a chat" => sub {
         . " WHERE id = '$said'");
     my %bytes = ("price \"list\".html" => "<script>alert(1)</script>" x 20_000,
         "Öl.svg" => "");
-    my $m = answer($talk, { content => "Here.", attachments => [map {
+    my $m = $w->answer($talk, { content => "Here.", attachments => [map {
         { filename => $_, content_type => "text/html",
         data => encode_base64($bytes{$_}, "") } } sort keys %bytes] });
     my $get = sub {
@@ -536,7 +526,7 @@ subtest "files in a chat" => sub {
     error_is($get->("attachments/$_", $visitor), 404, "not_found",
         "no file: $_") for uuid(), "x";
     my $mail = mail_talk("secret\@x.example");
-    my $secret = answer($mail, { content => "x", attachments =>
+    my $secret = $w->answer($mail, { content => "x", attachments =>
         [{ filename => "a", data => "YQ==" }] });
     error_is($get->("attachments/"
         . shown($mail, $secret)->{metadata}{attachments}[0]{id}, $visitor), 404,
@@ -551,7 +541,7 @@ subtest "an answer whose job fails each time is given up" => sub {
     my @given_up;
     for my $handed_over ("false", "true") {
         my $talk = mail_talk("give-up-$handed_over\@x.example");
-        my $m = answer($talk, "x");
+        my $m = $w->answer($talk, "x");
         sql($database, "UPDATE crmapi.message SET handed_over = $handed_over"
             . " WHERE id = '$m->{id}'; UPDATE crmapi.job SET attempts = 60"
             . " WHERE payload ->> 'message_id' = '$m->{id}'");
@@ -619,7 +609,7 @@ subtest "suppressed addresses" => sub {
         "an opt-out by SMS");
     # what commits before the hand-over
     my $late = talk("sms", from => { phone_number => "+4930123499" });
-    my $m = answer($late, "x");
+    my $m = $w->answer($late, "x");
     sql($database, "SELECT crmapi.suppress('" . $w->id . "', NULL,"
         . " '+4930123499', 'unsubscribed')");
     my $sent = () = $provider->requests;
@@ -629,7 +619,7 @@ subtest "suppressed addresses" => sub {
     for my $one (["late\@x.example", "bounced"], ["LATE2\@x.example",
         "complaint"]) {
         my $talk = mail_talk($one->[0]);
-        my $m = answer($talk, "x");
+        my $m = $w->answer($talk, "x");
         sql($database, "SELECT crmapi.suppress('" . $w->id . "', '"
             . lc($one->[0]) . "', NULL, '$one->[1]')");
         $worker->once;
@@ -642,7 +632,7 @@ subtest "a server that refuses, and later not" => sub {
     $worker->expect_log(qr/CRM3122: answer .*will be retried.*451/ => 1,
         qr/CRM3122: answer .*for good.*550/ => 2);
     my $talk = mail_talk("1.451\@x.example");
-    my $m = answer($talk, "x");
+    my $m = $w->answer($talk, "x");
     $worker->once;
     is(fate($talk, $m), "queued", "it waits");
     $worker->hurry;
@@ -650,7 +640,7 @@ subtest "a server that refuses, and later not" => sub {
     is(scalar(mails("1.451\@x.example")), 1, "once");
     for my $one (["9.550-5-7-1\@x.example", 0], ["9.550-5-1-1\@x.example", 1]) {
         my $talk = mail_talk($one->[0]);
-        my $m = answer($talk, "x");
+        my $m = $w->answer($talk, "x");
         $worker->once;
         like(fate($talk, $m), qr/^failed .*550 5\.\d\.1/, "$one->[0]: failed");
         is(scalar sql($database, "SELECT count(*) FROM crmapi.suppression WHERE"
@@ -666,7 +656,7 @@ subtest "a mail that is returned, a complaint" => sub {
         ["exp\@x.example", "4.4.7", undef]) {
         my ($address, $status, $why) = @$one;
         my $talk = mail_talk($address);
-        my $m = answer($talk, "x");
+        my $m = $w->answer($talk, "x");
         $worker->once;
         my ($mail) = mails($address);
         my ($code) = crmapictl($database, { stdin => <<"END" }, "deliver");
@@ -717,7 +707,7 @@ subtest "reports of mail servers, and complaints" => sub {
             ["failed", "5.2.2", "failed the mail was returned: 5.2.2"]) {
         my ($action, $status, $is) = @$one;
         my $talk = mail_talk("$action\@x.example");
-        my $m = answer($talk, "x");
+        my $m = $w->answer($talk, "x");
         $worker->once;
         my ($mail) = mails("$action\@x.example");
         $report->("delivery-status", "delivery-status", "Reporting-MTA: dns;"
@@ -732,7 +722,7 @@ subtest "reports of mail servers, and complaints" => sub {
             "and delivered later, unless it had failed");
     }
     my $talk = mail_talk("angry\@x.example");
-    my $m = answer($talk, "x");
+    my $m = $w->answer($talk, "x");
     $worker->once;
     # nothing is delivered there: no daemon runs while it exists
     my $hook = $w->webhook("https://hook.example/", "message.updated");
@@ -792,7 +782,7 @@ subtest "17.5 a mail with copies that is returned: of whom that speaks" => sub {
             cc2 => "cc2-$name\@x.example", other => "other-$name\@x.example",
             far => "far-$name\@x.example");
         my $talk = mail_talk($address{to});
-        my $m = answer($talk, { content => "x", cc => [uc $address{cc},
+        my $m = $w->answer($talk, { content => "x", cc => [uc $address{cc},
             $address{cc2}] });
         $worker->once;
         my ($mail) = mails($address{to});
@@ -873,7 +863,7 @@ subtest "repeated because the line broke" => sub {
 
 subtest "a workspace that is held, and later not" => sub {
     my $talk = mail_talk("h\@x.example");
-    my $m = answer($talk, "x");
+    my $m = $w->answer($talk, "x");
     $w->ctl("workspace", "hold", $w->id);
     $worker->once;
     is(fate($talk, $m), "queued", "nothing is sent");
@@ -884,15 +874,15 @@ subtest "a workspace that is held, and later not" => sub {
 
 subtest "what was posted before the bound of a release" => sub {
     my $talk = mail_talk("bound\@x.example");
-    my $m = answer($talk, "x");
+    my $m = $w->answer($talk, "x");
     $w->ctl("workspace", "hold", $w->id);
     sql($database, "SELECT crmapi.release('" . $w->id . "', false, now())");
     $worker->once;
     like(fate($talk, $m), qr/^failed posted before/, "is not sent");
-    my $later = answer($talk, "y");
+    my $later = $w->answer($talk, "y");
     $worker->once;
     is(fate($talk, $later), "sent", "what is posted later is");
-    my $just = answer($talk, "z");
+    my $just = $w->answer($talk, "z");
     $w->ctl("workspace", "hold", $w->id);
     sql($database, "SELECT crmapi.release('" . $w->id . "', false, created_at)"
         . " FROM crmapi.message WHERE id = '$just->{id}'");
@@ -901,7 +891,8 @@ subtest "what was posted before the bound of a release" => sub {
 };
 
 subtest "of what a daemon tells the last line of what waits is taken" => sub {
-    my ($waits, $done) = map { answer(mail_talk("tell-$_\@x.example"), "x") } 1, 2;
+    my ($waits, $done) = map { $w->answer(mail_talk("tell-$_\@x.example"), "x") }
+        1, 2;
     sql($database, "UPDATE crmapi.message SET status = 'failed' WHERE id ="
         . " '$done->{id}'");
     my $tell = sub {
@@ -930,7 +921,7 @@ subtest "what was sent before the database was restored" => sub {
     my %is;
     for my $state (qw(sent unknown free)) {
         my $talk = mail_talk("past-$state\@x.example");
-        my $m = answer($talk, "x");
+        my $m = $w->answer($talk, "x");
         sql($database, "INSERT INTO crmapi.past_answer VALUES ('" . $w->id
             . "', '$m->{id}', '$state', now())");
         $is{$state} = [$talk, $m];
@@ -949,7 +940,7 @@ subtest "events" => sub {
     my $cursor = $c->get("/api/v1/events", query => { cursor => "*",
         page_size => 100 });
     my $talk = mail_talk("ev\@x.example");
-    my $m = answer($talk, "x");
+    my $m = $w->answer($talk, "x");
     $worker->once;
     my @events = map { "$_->{type} $_->{data}{status}" }
         grep { ($_->{data}{id} // "") eq $m->{id} }
@@ -968,7 +959,7 @@ subtest "an answer waits for no steps that are due" => sub {
         . ($steps =~ /'([^']{36})'$/)[0] . "'), now() - interval '1 day'"
         . " FROM generate_series(1, 10000)");
     my $talk = mail_talk("quick\@x.example");
-    my $m = answer($talk, "x");
+    my $m = $w->answer($talk, "x");
     $worker->start;
     ok(wait_for(sub { fate($talk, $m) eq "sent" }, 60), "it is sent");
     cmp_ok(sql($database, "SELECT count(*) $steps AND state = 'ready'"), ">",
@@ -1015,7 +1006,7 @@ subtest "a step of a sequence is a message" => sub {
         "deliver");
     is(join("|", map { $_->{content} } @{$c->get(path($mail->{id}))->data}),
         "First|Second|Oh.", "the reply stands below");
-    my $m = answer($mail->{id}, "Ah.");
+    my $m = $w->answer($mail->{id}, "Ah.");
     $worker->once;
     my @all = mails("seq\@x.example");
     is(header($all[2], "In-Reply-To"), "<reply-s\@x.example>",

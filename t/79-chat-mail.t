@@ -67,13 +67,6 @@ sub poll {
         @{$data->{messages}};
 }
 sub path { return "/api/v1/conversations/$_[0]{id}/messages" }
-sub answer {
-    my ($chat, $body) = @_;
-    local $Test::Builder::Level = $Test::Builder::Level + 1;
-    my $r = $c->post(path($chat), ref $body ? $body : { content => $body });
-    status_is($r, 201, "an answer");
-    return $r->data;
-}
 # The messages of CHAT, as the API shows them.
 sub all {
     my ($chat) = @_;
@@ -104,14 +97,14 @@ sub text {
 subtest "what the page has shown is delivered" => sub {
     $w->ctl("workspace", "set", $w->id, "--events", "on");
     my $chat = chat({ email => "there\@x.example" });
-    my @m = map { answer($chat, $_) } "One", "Two";
+    my @m = map { $w->answer($chat->{id}, $_) } "One", "Two";
     is(status_of($chat, $m[0]), "sent", "an answer is sent");
     is(poll($chat), "One|Two", "the page gets both");
     is(status_of($chat, $m[1]), "sent", "which may have been lost on the way");
     is(poll($chat), "", "it asks for what comes after them");
     is(join(" ", map { status_of($chat, $_) } @m), "delivered delivered",
         "so it has them");
-    my $m = answer($chat, "Three");
+    my $m = $w->answer($chat->{id}, "Three");
     poll($chat) for 1 .. 2;
     is(status_of($chat, $m), "delivered", "and so the next");
     my @events = map { "$_->{type} $_->{data}{status}" } grep {
@@ -128,14 +121,14 @@ my ($gone, $mail);
 subtest "one mail for all that was missed" => sub {
     $gone = chat({ email => "Gone\@x.example", name => "Änne",
         content => "Buy pills at https://spam.example" });
-    answer($gone, "Seen.");
+    $w->answer($gone->{id}, "Seen.");
     poll($gone) for 1 .. 2;
     my $admin = crmapictl_ok($database, qw(admin add --workspace), $w->id,
         "--email", "bob\@crm.example", "--name", "Bob Löwe");
-    answer($gone, { content => "From the *agent*", role => "assistant" });
+    $w->answer($gone->{id}, { content => "From the *agent*", role => "assistant" });
     $c->patch("/api/v1/conversations/$gone->{id}", { assigned_to =>
         "bob\@crm.example" });
-    answer($gone, { content => "It is Öl.", attachments => [
+    $w->answer($gone->{id}, { content => "It is Öl.", attachments => [
         { filename => "list.txt", data => encode_base64("1\n2\n", "") }] });
     $worker->once;
     is(scalar(mails("gone\@x.example")), 0, "not at once");
@@ -158,7 +151,7 @@ subtest "one mail for all that was missed" => sub {
     later();
     is(scalar(mails("gone\@x.example")), 1, "it is told once");
     is(scalar $worker->log_lines(qr/CRM3104/), 0, "each job has ended once");
-    answer($gone, "And this.");
+    $w->answer($gone->{id}, "And this.");
     later();
     @mails = mails("gone\@x.example");
     is(scalar @mails, 2, "what is missed later") or return;
@@ -184,7 +177,7 @@ subtest "a reply by mail continues the chat" => sub {
         key => $gone->{visitor}, query => { after => $gone->{cursor} })->data;
     is((map { "$_->{role}: $_->{content}" } reverse @{$page->{messages}})[0],
         "user: Thank you.", "the visitor sees it there");
-    answer($gone, "Welcome.");
+    $w->answer($gone->{id}, "Welcome.");
     later();
     my ($next) = reverse mails("gone\@x.example");
     is(text($next), "Bob Löwe: Welcome.", "and is answered there, then by mail");
@@ -237,7 +230,7 @@ subtest "who gets none" => sub {
         ["the conversation is deleted", chat({ email => "n2\@x.example" })],
         ["came back before the minutes passed",
             chat({ email => "n3\@x.example" })]);
-    answer($_->[1], "Hello") for @none;
+    $w->answer($_->[1]{id}, "Hello") for @none;
     $c->delete("/api/v1/conversations/$none[2][1]{id}");
     poll($none[3][1]) for 1 .. 2;
     my $before = () = $smtp->received;
@@ -249,7 +242,7 @@ subtest "who gets none" => sub {
 
 subtest "came back while the mail waited" => sub {
     my $chat = chat({ email => "late\@x.example" });
-    answer($chat, "Hello");
+    $w->answer($chat->{id}, "Hello");
     $w->ctl("workspace", "hold", $w->id);
     later();
     is(scalar(mails("late\@x.example")), 0, "a workspace that is held");
@@ -292,8 +285,8 @@ subtest "what a backend brings is an answer, too" => sub {
 subtest "exactly once, whoever is killed" => sub {
     my @chats = map { chat({ email => "kill$_\@x.example" }) } 1 .. 12;
     for my $chat (@chats) {
-        answer($chat, "One");
-        answer($chat, "Two");
+        $w->answer($chat->{id}, "One");
+        $w->answer($chat->{id}, "Two");
     }
     my $daemon = worker(database => $database, no_start => 1, conf => { %conf,
         name => "killed", lease => "1s", relay_concurrency => 8,

@@ -32,15 +32,12 @@ sub relay {
 sub sent {
     my ($worker, $smtp, $address, %more) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    my ($talk) = $w->import_objects([{ object => "conversation", type => 4,
-        bot_id => $w->agent, email => $address }]);
-    my $path = "/api/v1/conversations/$talk/messages";
-    my $r = $c->post($path, { content => "x", %more });
-    status_is($r, 201, "an answer to $address");
+    my $talk = $w->conversation("email", email => $address);
+    my $m = $w->answer($talk, { content => "x", %more });
     $worker->once;
     my ($mail) = grep { /^X-Envelope-To: \Q$address\E$/m } $smtp->received;
     ok($mail, "it is sent") or $mail = "";
-    return ("$path/" . $r->data->{id}, $mail);
+    return ("/api/v1/conversations/$talk/messages/$m->{id}", $mail);
 }
 
 sub status { return $c->get($_[0])->data->{status} }

@@ -94,9 +94,8 @@ subtest "messages belong to whom their conversation belongs, and go with them" =
         ->{id} } qw(ada eve);
     # who wrote in the last one has not said who they are
     for (["ada", $ada], ["eve", $eve], ["eve", undef], ["bob", undef]) {
-        my ($talk) = $w->import_objects([{ object => "conversation", type => 1,
-            bot_id => $w->agent, email => "$_->[0]\@x.example",
-            contact_id => $_->[1] }]);
+        my $talk = $w->conversation("chat", email => "$_->[0]\@x.example",
+            contact_id => $_->[1]);
         $w->import_objects([{ object => "message", role => "user",
             conversation_id => $talk, content => "I am $_->[0]" }]);
     }

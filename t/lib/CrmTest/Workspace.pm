@@ -253,6 +253,25 @@ sub import_objects {
     return @ids;
 }
 
+# Import a conversation of the agent on the channel TYPE, with MEMBERS; its id.
+sub conversation {
+    my ($self, $type, %members) = @_;
+    my ($id) = $self->import_objects([{ object => "conversation", type => $type,
+        bot_id => $self->agent, %members }]);
+    return $id;
+}
+
+# Answer in the conversation TALK with BODY, a text or all that the body has: the
+# message. OPTIONS are those of a client's request. Dies when the API refuses it.
+sub answer {
+    my ($self, $talk, $body, %options) = @_;
+    my $r = $self->client->post("/api/v1/conversations/$talk/messages",
+        ref $body ? $body : { content => $body }, %options);
+
+    die $r->text if $r->status != 201;
+    return $r->data;
+}
+
 # Import a sequence template of the agent with STEPS, each for the channel that its
 # texts are of, and one in the twin; its id. MEMBERS override what it has.
 sub template {
