@@ -8,7 +8,6 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
-#include "crm_array.h"
 #include "crm_disposition.h"
 #include "crm_text.h"
 #include "crm_uuid.h"

@@ -27,7 +27,6 @@
 #include "crmapictl_job.h"
 #include "crmapictl_key.h"
 #include "crmapictl_link.h"
-#include "crmapictl_output.h"
 #include "crmapictl_person.h"
 #include "crmapictl_plan.h"
 #include "crmapictl_restore.h"

@@ -9,7 +9,6 @@
 
 #include "crm_db.h"
 #include "crm_migrate.h"
-#include "crm_schema.h"
 #include "crmapictl_output.h"
 #include "crmapictl_shown.h"
 

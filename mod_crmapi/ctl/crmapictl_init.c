@@ -10,7 +10,6 @@
 #include "crm_uuid.h"
 #include "crmapictl_audit.h"
 #include "crmapictl_key.h"
-#include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
 
 /* What the command makes. */

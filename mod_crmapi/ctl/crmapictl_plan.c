@@ -2,7 +2,6 @@
 /* crmapictl_plan.c: what plans permit (contract 3.3) */
 #include "crmapictl_plan.h"
 
-#include "crm_db.h"
 #include "crm_sql.h"
 #include "crmapictl_audit.h"
 #include "crmapictl_options.h"

@@ -12,7 +12,6 @@
 #include "intake_chat_load.h"
 #include "intake_chat_parts.h"
 
-
 /* The fields of a message. */
 enum { ID, CONTENT, NAME, EMAIL, PAGE_URL, FIELDS };
 

@@ -21,7 +21,6 @@
 #include "crm_webform.h"
 #include "intake_form_page.h"
 
-
 /* The form $1, if its workspace is $2 (id or slug; NULL: any) and not held.
  * Of several with this id it is the one that the database knows longest, so that
  * no import takes it from another workspace (contract 14.2). */

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <strings.h>
 
-
 #include "apr_lib.h"
 #include "apr_strings.h"
 

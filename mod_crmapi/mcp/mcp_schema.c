@@ -10,7 +10,6 @@
 
 #include "crm_array.h"
 #include "crm_openapi_words.h"
-#include "crm_rest.h"
 
 /* References in the document are nested, but none leads to itself. */
 #define DEPTH_MAX 16

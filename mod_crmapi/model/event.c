@@ -8,7 +8,6 @@
 
 #include "apr_strings.h"
 
-#include "crm_filters.h"
 #include "crm_resources.h"
 #include "crm_shape.h"
 #include "crm_sql.h"

@@ -11,7 +11,6 @@
 #include "crm_mcp.h"
 #include "crm_pages.h"
 #include "crm_domain.h"
-#include "crm_rest.h"
 
 #include "mod_crmapi_config.h"
 

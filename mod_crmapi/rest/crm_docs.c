@@ -10,7 +10,6 @@
 #include "crm_html.h"
 #include "crm_json.h"
 #include "crm_openapi.h"
-#include "crm_rest.h"
 
 /* Contrasts are above 4.5:1 in both colour schemes. */
 static const char style[] =

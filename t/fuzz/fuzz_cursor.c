@@ -2,7 +2,6 @@
 /* fuzz_cursor.c: what a client says about what it has: cursors of lists, and
  * entity tags */
 /* libFuzzer: -max_len=512 */
-#include "apr_strings.h"
 
 #include "fuzz.h"
 

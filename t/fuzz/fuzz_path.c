@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_path.c: the path and query of a request, down to its operation */
 /* libFuzzer: -max_len=8190 */
-#include "apr_strings.h"
 
 #include "fuzz.h"
 

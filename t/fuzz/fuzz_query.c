@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_query.c: query strings, and the types' readers behind them */
 /* libFuzzer: -max_len=8190 */
-#include "apr_strings.h"
 
 #include "fuzz.h"
 

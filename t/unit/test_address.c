@@ -5,7 +5,6 @@
 #include "crm_server.h"
 
 #include <netdb.h>
-#include <stdio.h>
 
 #include "apr_strings.h"
 

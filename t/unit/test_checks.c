@@ -3,8 +3,6 @@
  * origins, time zones (contract 14.2) */
 #include "crm_check.h"
 
-#include "apr_strings.h"
-
 #include "crm_near.h"
 #include "crm_origin.h"
 #include "crm_pointer.h"

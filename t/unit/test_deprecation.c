@@ -5,14 +5,9 @@
 
 #include <string.h>
 
-#include "apr_strings.h"
-
 #include "crm_api.h"
 #include "crm_domain.h"
 #include "crm_json.h"
-#include "crm_op.h"
-#include "crm_resources.h"
-#include "crm_rest.h"
 
 static crm_error_t *nothing(crm_call_t *call)
 {

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "apr_lib.h"
-#include "apr_strings.h"
 
 #include "crm_key.h"
 

@@ -17,7 +17,6 @@
 
 #include "crm_mail_deliver.h"
 #include "crmapid_conn.h"
-#include "crmapid_lmtp_io.h"
 #include "crmapid_lmtp_session.h"
 #include "crmapid_log.h"
 

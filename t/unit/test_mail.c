@@ -3,9 +3,7 @@
  * however broken, does harm */
 #include "crm_check.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <libxml/parser.h>
 

@@ -9,8 +9,6 @@
 #include "crm_bare.h"
 #include "crm_mail.h"
 #include "mail_repair.h"
-#include "mail_style.h"
-#include "mail_text.h"
 
 /* Return the text of MAIL. */
 static const char *text_of(const char *bytes)

@@ -20,7 +20,6 @@
 #define WORKSPACE "0190a6f0-1c2d-7abc-8def-0123456789ac"
 #define AGENT "0190a6f0-1c2d-7abc-8def-0123456789ad"
 
-
 /* Taken by the linker instead of the one of contact.c. */
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},

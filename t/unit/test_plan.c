@@ -11,9 +11,7 @@
 #include "crm_domain.h"
 #include "crm_filter.h"
 #include "crm_json.h"
-#include "crm_op.h"
 #include "crm_params.h"
-#include "crm_resources.h"
 #include "crm_rest.h"
 #include "crm_sql_print.h"
 

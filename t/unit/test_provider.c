@@ -5,7 +5,6 @@
 #include "crm_server.h"
 
 #include <json-c/json.h>
-#include <stdio.h>
 
 #include "apr_strings.h"
 

@@ -8,7 +8,6 @@
 #include "apr_strings.h"
 
 #include "crm_shape.h"
-#include "crm_op.h"
 #include "crm_resources.h"
 
 /* Return the operation whose method and path are NAME, "GET /agents". */

@@ -2,7 +2,6 @@
 /* test_roll.c: which keys may exist, and look-ups under way (contract 2.4) */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

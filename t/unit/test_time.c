@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "apr_strings.h"
-
 #include "crm_time.h"
 
 /* Texts that are times, and the same instant to the microsecond. */

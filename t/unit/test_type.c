@@ -7,8 +7,6 @@
 
 #include "apr_strings.h"
 
-#include "crm_op.h"
-#include "crm_resources.h"
 #include "crm_sql.h"
 #include "crm_type.h"
 #include "crm_type_address.h"

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "apr_strings.h"
-
 #include "crm_text.h"
 #include "crmapid_webhook_retry.h"
 #include "crmapid_webhook_slot.h"

@@ -13,7 +13,6 @@
 #include "crm_slots.h"
 #include "crm_text.h"
 #include "crm_time.h"
-#include "crmapid_mime.h"
 #include "crmapid_stats.h"
 
 enum { RELAYS = CRMD_STATS_RELAYS };
