@@ -425,9 +425,8 @@ crm_error_t *ctl_fault(ctl_t *ctl, const char *format, ...)
     return error;
 }
 
-crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl,
-                           const char *sql, int count,
-                           const char *const *values)
+crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl, const char *sql,
+                       int count, const char *const *values)
 {
     crm_stmt_t stmt = {crm_sql_form(sql, ctl->distributed, ctl->pool), count,
                        values};

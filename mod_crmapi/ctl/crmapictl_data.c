@@ -2,8 +2,6 @@
 /* crmapictl_data.c: the commands import and export */
 #include "crmapictl_data.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +10,7 @@
 #include "crmapictl_audit.h"
 #include "crmapictl_export.h"
 #include "crmapictl_import.h"
+#include "crmapictl_lines.h"
 #include "crmapictl_workspace.h"
 
 static void show_progress(void *baton, apr_int64_t lines)
@@ -28,33 +27,22 @@ static crm_error_t *end_import(void *baton)
 
 crm_error_t *ctl_import(ctl_t *ctl)
 {
-    const char *path = ctl->args[0];
-    int terminal = isatty(STDERR_FILENO);
-    const char *workspace;
+    int in, terminal = isatty(STDERR_FILENO);
+    const char *workspace, *name;
     crm_error_t *error;
     apr_int64_t count;
-    int in = STDIN_FILENO;
 
     CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
-    if (path && strcmp(path, "-")) {
-        in = open(path, O_RDONLY | O_CLOEXEC);
-        if (in < 0) {
-            return ctl_fault(ctl, "cannot read %s: %s", path,
-                             strerror(errno));
-        }
-    }
+    CRM_ERR(ctl_open(&in, &name, ctl, ctl->args[0]));
     error = crm_import(&count, ctl->conn, workspace, in,
                        terminal ? show_progress : NULL, end_import, ctl,
                        ctl->pool);
-    if (in != STDIN_FILENO) {
-        close(in);
-    }
+    ctl_close(in);
     if (terminal) {
         fputs("\r\033[K", stderr);
     }
     if (error && !error->log) {
-        return ctl_fault(ctl, "%s: %s", path ? path : "stdin",
-                         error->message);
+        return ctl_fault(ctl, "%s: %s", name, error->message);
     }
     if (!error) {
         printf(ctl->options[CTL_JSON] ? "{\"lines\":%" APR_INT64_T_FMT "}\n"

@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "crm_json_slice.h"
 #include "crm_pointer.h"
 #include "crm_text.h"
+#include "crmapictl_lines.h"
 
 #define NAME_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_" \
     "0123456789"
@@ -113,43 +113,46 @@ crm_error_t *ctl_item_refuse(ctl_t *ctl, const ctl_item_t *item,
 
 /* ---- variables ------------------------------------------------------------ */
 
-/* Set *TEXT_P to the text of the file PATH, "-": stdin. A byte order mark is left
- * out. */
+/* Set *TEXT_P to the text of the file PATH, "-": stdin, and *NAME_P to its name in
+ * messages. A byte order mark is left out. */
 static crm_error_t *read_file(const char **text_p, apr_size_t *len_p,
-                              ctl_t *ctl, const char *path)
+                              const char **name_p, ctl_t *ctl,
+                              const char *path)
 {
-    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC)
-                               : STDIN_FILENO;
+    crm_error_t *error = NULL;
     apr_size_t bom;
     crm_buf_t buf;
-    ssize_t n = fd < 0 ? -1 : 1;
+    ssize_t n = 1;
+    int fd;
 
+    CRM_ERR(ctl_open(&fd, name_p, ctl, path));
     crm_buf_init(&buf, 65536, ctl->pool);
     while (n > 0 && buf.len <= CTL_DOCUMENT_MAX) {
         n = read(fd, crm_buf_reserve(&buf, 65536), 65536);
         buf.len += n > 0 ? (apr_size_t)n : 0;
     }
     if (n < 0) {
-        return ctl_fault(ctl, "cannot read %s: %s", path, strerror(errno));
+        error = ctl_fault(ctl, "cannot read %s: %s", *name_p, strerror(errno));
     }
-    if (fd != STDIN_FILENO) {
-        close(fd);
-    }
+    ctl_close(fd);
+    CRM_ERR(error);
     bom = crm_text_mark(buf.data, buf.len);
     *len_p = buf.len - bom;
     crm_buf_putc(&buf, '\0');
     *text_p = buf.data + bom;
     return *len_p > CTL_DOCUMENT_MAX
-           ? ctl_fault(ctl, "%s is longer than 16 MiB", path) : NULL;
+           ? ctl_fault(ctl, "%s is longer than 16 MiB", *name_p) : NULL;
 }
 
 /* The same of a file with values of variables. */
 static crm_error_t *read_values(const char **text_p, apr_size_t *len_p,
                                 ctl_t *ctl, const char *path)
 {
-    CRM_ERR(read_file(text_p, len_p, ctl, path));
+    const char *name;
+
+    CRM_ERR(read_file(text_p, len_p, &name, ctl, path));
     return !memchr(*text_p, '\0', *len_p) ? NULL
-           : ctl_fault(ctl, "--set-file: %s must not contain U+0000", path);
+           : ctl_fault(ctl, "--set-file: %s must not contain U+0000", name);
 }
 
 /* Set the variable in the LEN bytes at TEXT, NAME=VALUE. OPTION gave it. With
@@ -514,8 +517,7 @@ static crm_error_t *read_document(reader_t *reader, const char *path)
     apr_int64_t line = 1;
     apr_size_t len;
 
-    CRM_ERR(read_file(&text, &len, reader->ctl, path));
-    reader->at.file = strcmp(path, "-") ? path : "stdin";
+    CRM_ERR(read_file(&text, &len, &reader->at.file, reader->ctl, path));
     if (!is_lines(text, len, reader->ctl->pool)) {
         return add_text(reader, text, len, line);
     }

@@ -1,11 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_lines.c: reading a file line by line, also if it is not text */
+/* crmapictl_lines.c: reading a file or stdin, line by line, also if it is not
+ * text */
 #include "crmapictl_lines.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "apr_strings.h"
+
+crm_error_t *ctl_open(int *fd_p, const char **name_p, ctl_t *ctl,
+                      const char *path)
+{
+    int is_file = path && strcmp(path, "-");
+
+    *fd_p = is_file ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    *name_p = is_file ? path : "stdin";
+    return *fd_p >= 0 ? NULL
+           : ctl_fault(ctl, "cannot read %s: %s", path, strerror(errno));
+}
+
+void ctl_close(int fd)
+{
+    if (fd != STDIN_FILENO) {
+        close(fd);
+    }
+}
 
 void ctl_lines_init(ctl_lines_t *lines, int fd, int max, apr_pool_t *pool)
 {

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_lines.h: reading a file line by line, also if it is not text */
+/* crmapictl_lines.h: reading a file or stdin, line by line, also if it is not
+ * text */
 #ifndef CRMAPICTL_LINES_H
 #define CRMAPICTL_LINES_H
 
 #include "crm_buf.h"
+#include "crmapictl.h"
+
+/* Set *FD_P to a descriptor of the file PATH, and *NAME_P to what the file is called
+ * in messages. NULL or "-" is stdin. ctl_close() closes it. Errors: ctl_fault(). */
+crm_error_t *ctl_open(int *fd_p, const char **name_p, ctl_t *ctl,
+                      const char *path);
+
+/* Close FD, which ctl_open() opened. */
+void ctl_close(int fd);
 
 /* Lines are read in blocks of this many bytes. */
 #define CTL_LINES_BLOCK 65536

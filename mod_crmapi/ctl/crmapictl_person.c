@@ -276,16 +276,14 @@ static crm_error_t *add_line(ctl_t *ctl, const ctl_lines_t *lines)
 
 crm_error_t *ctl_erasure_add(ctl_t *ctl)
 {
-    const char *fault, *path = ctl->args[0];
-    FILE *file = path && strcmp(path, "-") ? fopen(path, "r") : stdin;
     ctl_lines_t *lines = apr_palloc(ctl->pool, sizeof(*lines));
-    crm_error_t *error = NULL;
+    const char *fault = NULL, *name;
+    crm_error_t *error;
+    int fd;
 
-    if (!file) {
-        return ctl_fault(ctl, "cannot read %s: %s", path, strerror(errno));
-    }
-    ctl_lines_init(lines, fileno(file), CTL_LINES_MAX, ctl->pool);
-    CRM_ERR(ctl_begin(ctl));
+    CRM_ERR(ctl_open(&fd, &name, ctl, ctl->args[0]));
+    ctl_lines_init(lines, fd, CTL_LINES_MAX, ctl->pool);
+    error = ctl_begin(ctl);
     while (!error && !(fault = ctl_lines_next(lines)) && lines->line.len) {
         error = add_line(ctl, lines);
     }
@@ -293,9 +291,7 @@ crm_error_t *ctl_erasure_add(ctl_t *ctl)
         error = ctl_fault(ctl, "line %" APR_INT64_T_FMT ": %s", lines->number,
                           fault);
     }
-    if (file != stdin) {
-        fclose(file);
-    }
+    ctl_close(fd);
     return ctl_end(ctl, error);
 }
 

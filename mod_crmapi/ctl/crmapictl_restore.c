@@ -2,10 +2,7 @@
 /* crmapictl_restore.c: making a workspace from a dump (contract 14.2) */
 #include "crmapictl_restore.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "apr_strings.h"
 
@@ -516,31 +513,23 @@ static crm_error_t *read_as(ctl_restore_t *restore)
 
 crm_error_t *ctl_workspace_restore(ctl_t *ctl)
 {
-    const char *path = ctl->args[0];
-    int is_stdin = !path || !strcmp(path, "-");
     ctl_restore_t *restore = apr_pcalloc(ctl->pool, sizeof(*restore));
     crm_error_t *error;
     int fd;
 
     restore->ctl = ctl;
-    restore->path = is_stdin ? "stdin" : path;
     restore->slug = ctl->options[CTL_SLUG];
     CRM_ERR(read_as(restore));
     if (restore->slug) {
         CRM_ERR(ctl_check_slug(ctl, restore->slug));
     }
-    fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return ctl_fault(ctl, "cannot read %s: %s", path, strerror(errno));
-    }
+    CRM_ERR(ctl_open(&fd, &restore->path, ctl, ctl->args[0]));
     ctl_lines_init(&restore->lines, fd, CTL_LINES_MAX, ctl->pool);
     crm_buf_init(&restore->buf, CTL_RESTORE_BYTES, ctl->pool);
     restore->whole = crm_digest_create(ctl->pool);
     restore->part = crm_digest_create(ctl->pool);
     error = restore_all(restore);
     crm_db_rollback(ctl->conn);
-    if (!is_stdin) {
-        close(fd);
-    }
+    ctl_close(fd);
     return error;
 }
