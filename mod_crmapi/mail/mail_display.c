@@ -28,10 +28,12 @@ typedef enum fate_t {
     GONE                        /* nor is what is in it */
 } fate_t;
 
-static const struct {
+typedef struct element_t {
     const char *name;
     fate_t fate;
-} elements[] = {
+} element_t;
+
+static const element_t elements[] = {
     {"a", SHOWN}, {"abbr", SHOWN}, {"address", SHOWN}, {"applet", GONE},
     {"article", SHOWN}, {"aside", SHOWN}, {"audio", GONE}, {"b", SHOWN},
     {"bdi", SHOWN}, {"bdo", SHOWN}, {"big", SHOWN}, {"blockquote", SHOWN},
@@ -100,9 +102,7 @@ static const char *const image_schemes[] = {"http://", "https://"};
 typedef struct writer_t {
     crm_buf_t *buf;
     htmlParserCtxtPtr parser;
-    const char *open[DEPTH];    /* names of the open elements; NULL: it is not
-                                   shown */
-    fate_t fates[DEPTH];
+    const element_t *open[DEPTH];       /* the open elements */
     int depth;
     int gone;                   /* number of open elements that are GONE */
     unsigned cut;               /* bits of CRM_MAIL_CUT_... */
@@ -300,14 +300,16 @@ static void put_style(writer_t *writer, const char *style)
 
 /* ---- callbacks of the parser --------------------------------------------- */
 
-static fate_t fate_of(const char *name)
+static const element_t *find_element(const char *name)
 {
+    static const element_t other = {NULL, UNWRAPPED};
+
     for (size_t i = 0; i < CRM_NELTS(elements); i++) {
         if (!strcasecmp(elements[i].name, name)) {
-            return elements[i].fate;
+            return &elements[i];
         }
     }
-    return UNWRAPPED;
+    return &other;
 }
 
 /* Write the attribute NAME of ELEMENT, if it is allowed. */
@@ -335,7 +337,7 @@ static void write_attribute(writer_t *writer, const char *element,
     }
 }
 
-/* Write the tag of ELEMENT with its ATTRIBUTES. */
+/* Write the tag of ELEMENT with the attributes GIVEN, names and values in turn. */
 static void write_tag(writer_t *writer, const char *element,
                       const xmlChar **given)
 {
@@ -354,12 +356,11 @@ static void stop(writer_t *writer, unsigned bit)
     xmlStopParser(writer->parser);
 }
 
-static void begin_element(void *baton, const xmlChar *given_name,
+static void begin_element(void *baton, const xmlChar *name,
                           const xmlChar **given)
 {
+    const element_t *element = find_element((const char *)name);
     writer_t *writer = baton;
-    const char *name = (const char *)given_name;
-    fate_t fate = fate_of(name);
 
     if (writer->depth == DEPTH) {
         stop(writer, CRM_MAIL_CUT_LEVELS);
@@ -369,30 +370,22 @@ static void begin_element(void *baton, const xmlChar *given_name,
         stop(writer, CRM_MAIL_CUT_HTML);
         return;
     }
-    writer->gone += fate == GONE;
-    writer->fates[writer->depth] = fate;
-    writer->open[writer->depth] = NULL;
-    if ((fate == SHOWN || fate == VOID) && !writer->gone) {
-        for (size_t i = 0; i < CRM_NELTS(elements); i++) {
-            if (!strcasecmp(elements[i].name, name)) {
-                writer->open[writer->depth] = elements[i].name;
-            }
-        }
-        write_tag(writer, writer->open[writer->depth], given);
+    writer->open[writer->depth++] = element;
+    writer->gone += element->fate == GONE;
+    if ((element->fate == SHOWN || element->fate == VOID) && !writer->gone) {
+        write_tag(writer, element->name, given);
         apr_pool_clear(writer->pool);
     }
-    writer->depth++;
 }
 
 /* Close the innermost element. */
 static void close_element(writer_t *writer)
 {
-    const char *name = writer->open[--writer->depth];
-    fate_t fate = writer->fates[writer->depth];
+    const element_t *element = writer->open[--writer->depth];
 
-    writer->gone -= fate == GONE;
-    if (name && fate == SHOWN) {
-        crm_buf_printf(writer->buf, "</%s>", name);
+    writer->gone -= element->fate == GONE;
+    if (element->fate == SHOWN && !writer->gone) {
+        crm_buf_printf(writer->buf, "</%s>", element->name);
     }
 }
 
