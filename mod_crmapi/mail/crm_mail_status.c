@@ -369,11 +369,10 @@ crm_mail_failure_t crm_mail_status_failure(const char *status,
 crm_mail_failure_t crm_mail_status_read(const char **status_p,
                                         const char *text, apr_pool_t *pool)
 {
-    char class = 0;
-
     *status_p = find(text, "45", pool);     /* 2.0.12 is a version */
     if (!*status_p) {
-        class = code_class(text);
+        char class = code_class(text);
+
         *status_p = class == '5' ? "5.0.0" : class == '4' ? "4.0.0" : NULL;
     }
     return crm_mail_status_failure(*status_p, text, pool);

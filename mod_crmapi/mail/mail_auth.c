@@ -297,7 +297,7 @@ static crm_mail_auth_t read_results(state_t *state, const char *c)
     while (c && *c == ';' && (c = skip(c + 1)) && *c) {
         result_t result;
         crm_mail_auth_t one;
-        const char *none = c;
+        const char *none;
 
         if (!strncasecmp(c, "none", 4) && (none = skip(c + 4)) && !*none) {
             return count ? CRM_MAIL_AUTH_FAIL : CRM_MAIL_AUTH_NONE;
