@@ -31,7 +31,8 @@ typedef struct crmd_source_t {
     const char *take;           /* CRMD_TAKE() */
     const char *sent;           /* $7: when; $8: the relay's id */
     const char *failed;         /* $7: the reason; $8: wait, or NULL */
-    const char *refused;        /* $7: the reason: there is no such address */
+    const char *refused;        /* $7: the reason; $8: why nothing may be sent to
+                                   the address from now on */
     const char *wait;           /* $7: until when; NULL: it never waits */
 } crmd_source_t;
 
