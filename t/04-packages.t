@@ -30,14 +30,6 @@ sub readme_commands {
         $section =~ /^ {4}(\S[^\n]*)$/mg;
 }
 
-# The blocks of LANGUAGE in the section HEADING of a document.
-sub blocks {
-    my ($document, $heading, $language) = @_;
-    my ($section) = read_file("$CrmTest::TOP/docs/$document")
-        =~ /^\Q$heading\E\n(.*?)(?=^##)/ms;
-    return ($section // "") =~ /^```$language\n(.*?)^```$/msg;
-}
-
 # Run LINES as the operator, all times in the same shell, as far as its variables
 # tell. Return what they printed.
 sub paste {
@@ -203,7 +195,7 @@ $debian->inside("the system trusts it", "update-ca-certificates
 my $smtp = CrmTest::Smtpd->new({ port => 587,
     before => [$debian->with_network] }, "crm", "secret", $certificate);
 
-my @sequence = blocks("sequences.md", "## First sequence", "sh");
+my @sequence = documented("sequences.md", "sh", "## First sequence");
 is(scalar @sequence, 4, "docs/sequences.md has lines for a mail server, pages,"
     . " a start, a list");
 my ($start) = $sequence[2] =~ /^(curl .*)$/m;
@@ -238,7 +230,7 @@ paste("the link works", "curl -sf http://localhost$path | grep '<form'",
 
 # ---- the first graph --------------------------------------------------------------
 
-my @graph = blocks("operations.md", "## First graph", "sh");
+my @graph = documented("operations.md", "sh", "## First graph");
 is(scalar @graph, 3, "docs/operations.md has lines for the handlers, Prometheus,"
     . " a first look");
 $debian->inside("Prometheus need not be waited for", "sed -i 's/\\b15s\\b/1s/'"
@@ -325,7 +317,7 @@ isnt("@{$hosts->{data}}", "", "the dashboard has virtual hosts to select");
 # The commands of docs/operations.md. Behind the migration, programs of before
 # serve and send with the new schema.
 my @upgrade = map { s/^\$ //r } map { split /\n/ }
-    blocks("operations.md", "### With Debian's packages", "console");
+    documented("operations.md", "console", "### With Debian's packages");
 write_file("$root/etc/apt/apt.conf.d/90yes", "APT::Get::Assume-Yes \"true\";\n");
 # One client connects a hundred times a second: prints how often with which result.
 write_file("$root/knock", <<'END');

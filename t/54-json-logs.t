@@ -11,12 +11,11 @@ use CrmTest;
 use Encode ();
 use JSON::PP ();
 
-my $docs = read_file("$CrmTest::TOP/docs/operations.md");
-my ($formats) = $docs =~ /^### JSON\n.*?^```apache\n(.*?)^```$/ms;
-ok($formats, "the document has formats") or BAIL_OUT("no formats");
+my ($formats) = documented("operations.md", "apache", "### JSON");
 $formats =~ s{/usr/local/bin/json-lines}{$CrmTest::TOP/contrib/httpd/json-lines}g;
 $formats =~ s{/var/log/apache2/}{\@DIR\@/}g;
 my $strict = JSON::PP->new->utf8;
+
 # The objects in FILE; each line is one.
 sub objects {
     my ($file) = @_;

@@ -574,8 +574,7 @@ subtest "docs/api.md: the program copies a workspace" => sub {
         activity_type => "note" });
     my ($talk, $heard) = map { message($w, $_) } "+49307", "+49308";
     my $dir = $httpd->dir;
-    my ($program) = read_file("$CrmTest::TOP/docs/api.md")
-        =~ /^```python\n(""\"copy\.py.*?)^```$/ms or die "no program";
+    my ($program) = grep { /copy\.py/ } documented("api.md", "python");
     write_file("$dir/copy.py", $program);
     local @ENV{qw(CRMAPI_KEY COPY_SLEEP)} = ($w->key, 0.1);
     my $pid = spawn(chdir => $dir, log => "$dir/copy.log", command =>

@@ -66,8 +66,7 @@ END
 $w->ctl("workspace", "set", $id, "--events", "on");
 
 my $dir = $httpd->dir;
-my ($program) = read_file("$CrmTest::TOP/docs/api.md")
-    =~ /^```python\n("""copy\.py.*?)^```$/ms or die "no program";
+my ($program) = grep { /copy\.py/ } documented("api.md", "python");
 write_file("$dir/copy.py", $program);
 my $before = () = $httpd->access_log =~ /\n/g;
 {

@@ -198,8 +198,7 @@ subtest "a reader of the log" => sub {
     my $w = workspace($httpd, twin => 0);
     $w->ctl("workspace", "set", $w->id, "--events", "on");
     my $dir = $httpd->dir;
-    my ($program) = read_file("$CrmTest::TOP/docs/api.md")
-        =~ /^```python\n("""copy\.py.*?)^```$/ms or die "no program";
+    my ($program) = grep { /copy\.py/ } documented("api.md", "python");
     write_file("$dir/copy.py", $program);
     local @ENV{qw(CRMAPI_KEY COPY_SLEEP)} = ($w->key, 0.1);
     my $start = sub { spawn(chdir => $dir, log => "$dir/copy.log", command =>

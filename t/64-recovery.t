@@ -29,10 +29,8 @@ my %conf = ($outreach->relay, lease => "2s");
 my $worker = worker(database => $database, no_start => 1, conf => \%conf);
 
 # The blocks of commands of the document's section, each a list.
-my ($section) = read_file("$CrmTest::TOP/docs/operations.md")
-    =~ /^### Base backups\n(.*?)(?=^##)/ms;
 my @blocks = map { [grep { /\S/ } split /^\$ /m] }
-    ($section // "") =~ /^```console\n(.*?)^```$/msg;
+    documented("operations.md", "console", "### Base backups");
 is(scalar @blocks, 3, "the document has commands for archiving, a base backup"
     . " and a recovery") or BAIL_OUT("another document");
 

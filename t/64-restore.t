@@ -157,8 +157,7 @@ subtest "the commands of docs/operations.md" => sub {
     my ($section) = read_file("$CrmTest::TOP/docs/operations.md")
         =~ /^## Backups\n(.*?)(?=^## |\z)/ms;
     $section =~ s/^### Base backups\n.*?(?=^### )//ms;     # 64-recovery.t
-    my $commands = join "", map { s/^\$ //mgr }
-        $section =~ /^```console\n(.*?)^```$/msg;
+    my $commands = join "", map { s/^\$ //mgr } fenced($section, "console");
     my %name = (crmapi => $database, map { $_ => "${database}$_" }
         "_new", "_staging");
     $commands =~ s/\bcrmapi(_new|_staging)?(?![\w.])/$name{$1 \/\/ "crmapi"}/g;

@@ -514,8 +514,7 @@ subtest "what the contact gets while it is erased" => sub {
 };
 
 subtest "a mirror by events loses who was known by an address alone" => sub {
-    my ($program) = read_file("$CrmTest::TOP/docs/api.md")
-        =~ /^```python\n("""copy\.py.*?)^```$/ms or die "no program";
+    my ($program) = grep { /copy\.py/ } documented("api.md", "python");
     write_file("$folder/copy.py", $program);
     my ($form) = $w->import_objects([{ object => "form", bot_id => $w->agent,
         name => "F" }]);

@@ -87,7 +87,7 @@ like($out, qr/"structuredContent".*\Q@{[$w->agent]}\E/s, "and calls one")
 # The program of docs/mcp.md.
 my ($contact) = $w->import_objects([{ object => "contact", bot_id => $w->agent,
     first_name => "Anna" }]);
-my ($program) = read_file("$CrmTest::TOP/docs/mcp.md") =~ /^```js\n(.*?)^```$/ms;
+my ($program) = documented("mcp.md", "js");
 write_file("$dir/example.mjs", "process.env.KEY = '" . $w->key . "';\n"
     . $program =~ s{https://crm\.example\.com}{http://127.0.0.1:$port}r);
 ($code, $out) = node("example.mjs");

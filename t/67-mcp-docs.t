@@ -16,13 +16,12 @@ my $w = workspace($httpd, twin => 0);
 my $here = "http://127.0.0.1:" . $httpd->port;
 my ($contact) = $w->import_objects([{ object => "contact", bot_id => $w->agent,
     first_name => "Anna" }]);
-my $text = read_file("$CrmTest::TOP/docs/mcp.md");
 
 # The blocks of LANGUAGE, at this server.
 sub blocks {
     my ($language) = @_;
     return map { s{https://crm\.example\.com}{$here}gr }
-        $text =~ /^```\Q$language\E\n(.*?)^```$/msg;
+        documented("mcp.md", $language);
 }
 
 # That a client which knows URL and HEADERS only finds the tools.

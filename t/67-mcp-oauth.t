@@ -15,8 +15,7 @@ use MIME::Base64 qw(encode_base64url);
 plan(skip_all => "Debian's package libapache2-mod-auth-openidc is not installed")
     unless -f "$CrmTest::BUILD{MODULEDIR}/mod_auth_openidc.so";
 
-my ($oauth) = read_file("$CrmTest::TOP/docs/mcp.md") =~ /^## OAuth\n(.*)/ms;
-my $lines = join "", $oauth =~ /^```apache\n(.*?)^```$/msg;
+my $lines = join "", documented("mcp.md", "apache", "## OAuth");
 # The server's keys are a file here: no test asks another host.
 my $keys = tempdir("crm-keys-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 for my $name ("server", "other") {
@@ -36,7 +35,7 @@ my $httpd = httpd(database => $database, modules => ["alias", "authn_core",
     "auth_openidc"], conf => "Define KEY " . $w->key . "\n$lines",
     # a token that is refused
     may_log => [qr/oidc_|AH01631: user sales: authorization failure/]);
-write_file("$httpd->{dir}/mcp-resource.json", $oauth =~ /^```json\n(.*?)^```$/ms);
+write_file("$httpd->{dir}/mcp-resource.json", documented("mcp.md", "json", "## OAuth"));
 
 # A token (RFC 7519) for the audience AUD, with CLAIMS.
 sub token {

@@ -638,9 +638,8 @@ subtest "a submission stops no sequence" => sub {
 };
 
 subtest "the example of docs/forms.md" => sub {
-    my $manual = read_file("$CrmTest::TOP/docs/forms.md");
-    my ($config) = $manual =~ /^```json\n(.*?)^```/ms;
-    my ($html) = $manual =~ /^```html\n(.*?)^```/ms;
+    my ($config) = documented("forms.md", "json");
+    my ($html) = documented("forms.md", "html");
     my ($id) = $w->import_objects([{ %{JSON::PP->new->decode($config)},
         bot_id => $w->agent }]);
     my %value = (email => "doc\@x.example", name => "Ada", message => "Hi",

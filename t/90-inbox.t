@@ -13,9 +13,8 @@ use CrmTest::Process;
 
 plan(skip_all => no_browser()) if no_browser();
 
-my $text = read_file("$CrmTest::TOP/docs/inbox.md");
-my ($html) = $text =~ /^```html\n(.*?)^```$/ms;
-my ($script) = $text =~ /^```js\n(.*?)^```$/ms;
+my ($html) = documented("inbox.md", "html");
+my ($script) = documented("inbox.md", "js");
 cmp_ok(scalar(grep { /\S/ } split /\n/, $script), "<=", 60,
     "60 lines, as it says");
 

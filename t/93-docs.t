@@ -22,13 +22,6 @@ sub table {
         split /\n/, $rows;
 }
 
-# Return the fenced blocks of LANGUAGE in TEXT.
-sub blocks {
-    my ($text, $language) = @_;
-    return map { s/^ *(?=\S)//r }
-        $text =~ /^ *```\Q$language\E\n(.*?)^ *```$/msg;
-}
-
 sub sorted { [sort @_] }
 
 subtest "links lead somewhere" => sub {
@@ -118,7 +111,7 @@ subtest "directives.md has the values that configtest accepts" => sub {
         my $text = $section{$name};
         my ($default) = $text =~ /^\*\*Default:\*\* `(.*)`/m;
         $takes->($default, 1, $default) if $default;
-        for my $block (blocks($text, "apache")) {
+        for my $block (fenced($text, "apache")) {
             $takes->($block, 1, "$name: the example");
         }
         if ($text =~ /^\*\*Syntax:\*\* `\w+ (?:number|bytes|time\S*)`/m) {
@@ -182,7 +175,7 @@ subtest "operations.md has the SQLSTATEs of crm_db_error.c" => sub {
         "with their statuses");
 };
 
-my ($log_format) = grep { /LogFormat/ } blocks($operations, "apache");
+my ($log_format) = grep { /LogFormat/ } fenced($operations, "apache");
 $log_format =~ s{^CustomLog \S+}{CustomLog \@DIR\@/crmapi_log}m;
 my $httpd = httpd(database => database(), conf => <<"END");
 <Location /server-status>
@@ -253,7 +246,7 @@ subtest "crmapid(8) has all settings and options" => sub {
 subtest "crmapictl has the commands that the documents show" => sub {
     my ($count, %help) = (0);
     for my $file (sort keys %text) {
-        for my $line (map { split /\n/ } blocks($text{$file}, "console")) {
+        for my $line (map { split /\n/ } fenced($text{$file}, "console")) {
             my ($command) = $line =~ /^\s*[\$#] (crmapictl [^<>]*)/ or next;
             my @words = split / /, $command;
             my @options = grep { /^--/ } @words;
@@ -299,7 +292,7 @@ subtest "api.md has all endpoints and errors" => sub {
 
 # 04-packages.t pastes all of its lines in a Debian system.
 subtest "sequences.md: the first sequence runs when pasted" => sub {
-    my ($settings, undef, @blocks) = blocks($text{"sequences.md"}, "sh");
+    my ($settings, undef, @blocks) = fenced($text{"sequences.md"}, "sh");
     my $site = workspace($httpd, twin => 0);
     my %conf = $settings =~ /^([a-z_]+) = (.*)$/mg;
     my $password = $httpd->dir . "/password";
@@ -337,7 +330,7 @@ subtest "webhooks.md and the OpenAPI document have the same events" => sub {
     is_deeply(sorted(@documented), sorted(keys %$hooks), "all of them");
 };
 
-my @json = blocks($guide, "json");
+my @json = fenced($guide, "json");
 for my $number (1 .. @json) {
     ok(eval { JSON::PP->new->decode($json[$number - 1]) },
         "api.md: JSON example $number is JSON") or diag($@);
@@ -348,7 +341,7 @@ subtest "api.md: every example runs when pasted" => sub {
     if ($@ || $code) {
         plan(skip_all => "no curl: build/setup installs it");
     }
-    my @blocks = blocks($guide, "sh");
+    my @blocks = fenced($guide, "sh");
     my $script = "";
     for my $number (1 .. @blocks) {
         $script .= "$blocks[$number - 1]\necho; echo '\@\@ done $number'\n";
@@ -376,7 +369,7 @@ subtest "api.md: every example runs when pasted" => sub {
 subtest "intake.md: its examples run when pasted" => sub {
     my $site = httpd(database => $w->{database}, conf => "CrmApiIntake On\n");
     my $token = $w->token("t");
-    my @blocks = blocks($text{"intake.md"}, "sh");
+    my @blocks = fenced($text{"intake.md"}, "sh");
     cmp_ok(scalar @blocks, ">", 0, "there are some");
     for my $block (@blocks) {
         my ($exit, $out, $err) = run_program(command => ["sh", "-eu", "-c",

@@ -15,12 +15,6 @@ my $text = read_file("$CrmTest::TOP/docs/hosting.md");
 my ($database, $new) = (database(), database());
 my $scratch = tempdir("crm-hosting-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 
-# The fenced blocks of LANGUAGE.
-sub blocks {
-    my ($language) = @_;
-    return $text =~ /^ *```\Q$language\E\n(.*?)^ *```$/msg;
-}
-
 subtest "the sums" => sub {
     my @sums = $text =~ /^ +([\d *+()]+) = (\d+)$/mg;
     cmp_ok(scalar @sums, ">=", 4, "there are some");
@@ -32,13 +26,13 @@ subtest "the sums" => sub {
 # In the order of the page, except that what deletes runs last. Names in capitals
 # are ids of what is there, and dbname=crm_new is another database.
 subtest "the commands" => sub {
-    my @commands = map { split /\n/ } blocks("console");
+    my @commands = map { split /\n/ } documented("hosting.md", "console");
     my %id;
     my $ask = sub { crmapictl_json($database, @_) };
     my @last = grep { /workspace delete/ } @commands;
     my $agents = JSON::PP->new->encode({ object => "agent", name => "Ada" });
 
-    my ($tenant) = grep { /\$\{SLUG\}/ } blocks("json");
+    my ($tenant) = grep { /\$\{SLUG\}/ } documented("hosting.md", "json");
     write_file("$scratch/tenant.json", $tenant);
     cmp_ok(scalar @commands, ">=", 15, "there are some");
     for my $line ((grep { !/workspace delete/ } @commands), @last) {
@@ -95,7 +89,7 @@ sub accepted {
 }
 
 subtest "the configurations" => sub {
-    my @blocks = blocks("apache");
+    my @blocks = documented("hosting.md", "apache");
     cmp_ok(scalar @blocks, ">=", 4, "there are some");
     for my $block (@blocks) {
         accepted($block, $block =~ /<Macro/ ? "macro" : (),
@@ -104,7 +98,7 @@ subtest "the configurations" => sub {
 };
 
 subtest "the macro: a host and a log for each workspace" => sub {
-    my ($block) = grep { /<Macro/ } blocks("apache");
+    my ($block) = grep { /<Macro/ } documented("hosting.md", "apache");
     my $conninfo = postgres()->conninfo($database,
         $CrmTest::Postgres::API);
     $block =~ s/\*:443/127.0.0.1:\@PORT\@/g;

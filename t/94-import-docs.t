@@ -153,7 +153,7 @@ subtest "what only the database refuses has its line, too" => sub {
 };
 
 subtest "the first file can be pasted" => sub {
-    my ($script) = $manual =~ /^```sh\n(.*?)^```$/ms;
+    my ($script) = documented("import.md", "sh");
     my $other = workspace($w->{database}, twin => 0);
     my $dir = File::Temp::tempdir(CLEANUP => 1);
     my ($code, $out, $err) = run_program(chdir => $dir,

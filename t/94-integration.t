@@ -14,9 +14,8 @@ use JSON::PP ();
 use Time::HiRes qw(sleep);
 
 my $httpd = httpd(database => database(), unlimited => 1, intake => 1);
-my $text = read_file("$CrmTest::TOP/docs/integration.md");
-my ($program) = $text =~ /^```python\n(.*?)^```$/ms or die "no program\n";
-my @blocks = $text =~ /^```sh\n(.*?)^```$/msg;
+my ($program) = documented("integration.md", "python");
+my @blocks = documented("integration.md", "sh");
 my $json = JSON::PP->new->utf8->canonical;
 
 # A workspace with a folder for the shop.

@@ -16,9 +16,7 @@ use CrmTest::Process qw(read_file run_program wait_for write_file);
 use JSON::PP qw(decode_json);
 use Time::HiRes qw(time);
 
-my ($text) = read_file("$CrmTest::TOP/docs/operations.md")
-    =~ /^## Behind a proxy\n(.*?)^## /ms;
-sub block { return ($text =~ /^```\Q$_[0]\E\n(.*?)^```$/ms)[0] }
+sub block { return (documented("operations.md", $_[0], "## Behind a proxy"))[0] }
 
 my $scratch = debian_folder("proxies");
 my $root = "$scratch/root";

@@ -12,13 +12,6 @@ use CrmTest::Pooler;
 my $text = read_file("$CrmTest::TOP/docs/scaling.md");
 my $database = database();
 
-# The fenced blocks of LANGUAGE.
-sub blocks {
-    my ($language) = @_;
-    return map { s/^ +(?=\S)//mgr }
-        $text =~ /^ *```\Q$language\E\n(.*?)^ *```$/msg;
-}
-
 subtest "the sums" => sub {
     my @sums = $text =~ /^    ([\d *+()]+) = (\d+)$/mg;
     cmp_ok(scalar @sums, ">=", 6, "there are some");
@@ -80,7 +73,7 @@ subtest "crmapid = threads + answer_threads + webhook_threads + 3" => sub {
 };
 
 subtest "lines of httpd.conf" => sub {
-    my @blocks = blocks("apache");
+    my @blocks = documented("scaling.md", "apache");
     cmp_ok(scalar @blocks, ">=", 3, "there are some");
     for my $block (@blocks) {
         my $httpd = httpd(no_start => 1);

@@ -64,7 +64,7 @@ use CrmTest::Workspace;
 our @EXPORT = (qw(httpd worker database sql workspace crmapictl crmapictl_ok
     crmapictl_json postgres
     status_is json_is error_is wait_for run_program read_file write_file
-    uuid library sanitized valgrinded busy true false done_testing),
+    uuid library documented fenced sanitized valgrinded busy true false done_testing),
     grep { $_ ne "done_testing" } @Test::More::EXPORT);
 
 binmode $_, ":utf8" for map { Test::More->builder->$_ }
@@ -79,6 +79,32 @@ sub library {
         qw(-shared -fPIC -pthread -o), $file, "$TOP/t/lib/$name.c", "-ldl"]);
     is($code, 0, "the library $name") or diag($err);
     return $file;
+}
+
+# The fenced blocks of LANGUAGE in TEXT.
+sub fenced {
+    my ($text, $language) = @_;
+    my @blocks;
+    while ($text =~ /^( *)```\Q$language\E\n(.*?)^ *```$/msg) {
+        my ($indent, $block) = ($1, $2);
+        push @blocks, $block =~ s/^$indent//mgr;
+    }
+    return @blocks;
+}
+
+# The fenced blocks of LANGUAGE in docs/FILE, or in its section HEADING ("## Name")
+# alone. Dies when there are none.
+sub documented {
+    my ($file, $language, $heading) = @_;
+    my $text = read_file("$TOP/docs/$file");
+    if ($heading) {
+        my $levels = $heading =~ /^### / ? "###?" : "##";
+        ($text) = $text =~ /^\Q$heading\E\n(.*?)(?=^$levels |\z)/ms
+            or die "CrmTest: docs/$file has no $heading\n";
+    }
+    my @blocks = fenced($text, $language)
+        or die "CrmTest: docs/$file has no block of $language\n";
+    return @blocks;
 }
 
 sub true { JSON::PP::true }
