@@ -90,7 +90,7 @@ subtest "options" => sub {
     }
 };
 
-my $port = CrmTest::Httpd::free_port();
+my $port = free_port();
 # The id of the demo's template.
 sub template {
     my (%env) = @_;

@@ -13,7 +13,7 @@ use CrmTest::Child;
 use CrmTest::Session;
 use IO::Socket::INET ();
 
-my $port = CrmTest::Httpd::free_port();
+my $port = free_port();
 my $pg = CrmTest::Postgres->get(port => $port,
     listen_addresses => "'127.0.0.1'",
     password_encryption => "'scram-sha-256'");

@@ -51,7 +51,7 @@ sub certificate {
 
 authority($_) for qw(ours theirs);
 certificate("ours");
-my $port = CrmTest::Httpd::free_port();
+my $port = free_port();
 my $pg = CrmTest::Postgres->get(port => $port, ssl => "on",
     listen_addresses => "'127.0.0.1'", ssl_cert_file => "'$dir/server.crt'",
     ssl_key_file => "'$dir/server.key'",

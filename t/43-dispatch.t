@@ -316,7 +316,7 @@ subtest "a mail server with accounts, one that is away" => sub {
     write_file($secret, "pa55word\n");
     $worker->hurry;
     is(steps($w->enrollment($id)), "email sent", "the right one, in TLS");
-    my $nobody = CrmTest::Httpd::free_port();
+    my $nobody = free_port();
     $worker->configure({ smtp_url => "smtp://127.0.0.1:$nobody",
         smtp_tls => "no", smtp_ca_file => undef, smtp_user => undef,
         smtp_password_file => undef });

@@ -63,14 +63,6 @@ sub ask_all {
     return answers($clients, scalar @paths);
 }
 
-# How many requests of SERVER shared a statement while CODE ran.
-sub shared_by {
-    my ($server, $code) = @_;
-    my $before = $server->client->counter("BatchedRequests");
-    $code->();
-    return $server->client->counter("BatchedRequests") - $before;
-}
-
 # Send requests by CODE, and wait until SERVER has admitted all of N: they wait
 # for the database.
 sub admitted {
@@ -114,7 +106,7 @@ my @kinds = (
 subtest "answers are those of statements of their own" => sub {
     my ($on, $off) = map { clients($_, $w->key) } $httpd, $plain;
     my (%status, $wrong);
-    my $count = shared_by($httpd, sub {
+    my $count = $httpd->shared_by(sub {
         for my $round (0 .. 5 * @kinds - 1) {
             # two kinds at a time, so that many have the same text
             my @kind = ($kinds[$round % @kinds], pick(@kinds));
@@ -145,7 +137,7 @@ subtest "a statement serves several workspaces, each with its own rows" => sub {
     my $clients = clients($httpd, map { $_->key } @w);
     my %owner = map { my $n = $_; map { $_ => $n } @{$own[$n]} } 0 .. $#w;
     my %bad;
-    my $count = shared_by($httpd, sub {
+    my $count = $httpd->shared_by(sub {
         for my $round (1 .. 30) {
             my @mine = map { $own[$_ % @w][$round % 3] } 0 .. $CLIENTS - 1;
             my @theirs = @mine[1 .. $#mine, 0];
@@ -206,7 +198,7 @@ subtest "one connection: who waits for it shares the next statement" => sub {
     my $clients = clients($single, $w->key);
     admitted($single, $CLIENTS, sub { ask($clients,
         map { "/contacts/$ids[$_]" } 0 .. $CLIENTS - 1) });
-    my $count = shared_by($single, sub {
+    my $count = $single->shared_by(sub {
         $let_go->();
         my @r = answers($clients, $CLIENTS);
         is_deeply([map { $_->status == 200 ? $_->data->{id} : $_->status } @r],
@@ -285,7 +277,7 @@ subtest "CrmApiRequestIdInDatabase On: each statement has its id" => sub {
     my $named = httpd(%CONF, conf => $CONF
         . "CrmApiRequestIdInDatabase On\n");
     my $clients = clients($named, $w->key);
-    is(shared_by($named, sub {
+    is($named->shared_by(sub {
         for my $round (1 .. 10) {
             ask_all($clients, map { "/contacts/" . pick(@ids) } 1 .. $CLIENTS);
         }

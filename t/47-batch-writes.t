@@ -27,14 +27,6 @@ my $httpd = httpd(%CONF, conf => $CONF);
 my $plain = httpd(%CONF, conf => "${CONF}CrmApiBatches Off\n");
 my $json = JSON::PP->new->utf8->canonical;
 
-# How many requests of SERVER shared a statement while CODE ran.
-sub shared_by {
-    my ($server, $code) = @_;
-    my $before = $server->client->counter("BatchedRequests");
-    $code->();
-    return $server->client->counter("BatchedRequests") - $before;
-}
-
 sub clients {
     my ($server, $count) = @_;
     return [map { $server->client(timeout => 60) } 1 .. $count];
@@ -214,7 +206,7 @@ subtest "the same writes by one client and by $CLIENTS" => sub {
     my (@expected, @got);
 
     @expected = send_all(clients($plain, 1), map { $_->($one) } @writes);
-    my $count = shared_by($httpd, sub {
+    my $count = $httpd->shared_by(sub {
         @got = send_all(clients($httpd, $CLIENTS), map { $_->($many) } @writes);
     });
     my (%status, $wrong);

@@ -20,7 +20,7 @@ status_is($w->client->post("/api/v1/contacts", { bot_id => $w->agent }), 201,
     "a request that uses everything");
 
 # A daemon that has sent a step and delivered a webhook.
-my $port = CrmTest::Httpd::free_port();
+my $port = free_port();
 my $receiver = CrmTest::Receiver->new;
 my $worker = worker(database => $httpd->{database}, conf => {
     status_listen => "127.0.0.1:$port", webhook_private => "on" });

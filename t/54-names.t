@@ -39,7 +39,7 @@ sub silent {
 }
 
 subtest "a database whose name leads to an address that is silent first" => sub {
-    my $port = CrmTest::Httpd::free_port();
+    my $port = free_port();
     my $server = CrmTest::Postgres->start(port => $port,
         listen_addresses => "'127.0.0.2'");
     my $database = do { local $ENV{CRM_TEST_PG} = $server->host; database() };
@@ -80,7 +80,7 @@ subtest "a database whose name leads to an address that is silent first" => sub 
 };
 
 subtest "16.1 a store whose name moves to another server" => sub {
-    my $port = CrmTest::Httpd::free_port();
+    my $port = free_port();
     my @redis = map { CrmTest::Redis->new(port => $port, address => $_) }
         "127.0.0.1", "127.0.0.2";
     lead("store.test", "127.0.0.1");

@@ -183,7 +183,7 @@ subtest "a limit of open files that is too low for the threads is told" => sub {
 };
 subtest "a log file that cannot be written is told elsewhere" => sub {
     my $file = $worker->dir . "/own.log";
-    my $port = CrmTest::Httpd::free_port();
+    my $port = free_port();
     my $beside = worker(database => $database, no_start => 1,
         conf => { log_file => $file, log_level => "debug",
             status_listen => "127.0.0.1:$port" });

@@ -21,7 +21,7 @@ my $database = database();
 my $httpd = httpd(database => $database, conf => "CrmApiWriteLimit 0\n");
 my $w = workspace($httpd, twin => 0);
 my $receiver = CrmTest::Receiver->new;
-my $port = CrmTest::Httpd::free_port();
+my $port = free_port();
 my %conf = (status_listen => "127.0.0.1:$port", webhook_private => "on",
     webhook_timeout => "4s", keep_jobs => "365d");
 my $worker = worker(database => $database, no_start => 1, conf => \%conf);
@@ -274,7 +274,7 @@ SKIP: {
 # A server of our own, which is stopped.
 my $server = CrmTest::Postgres->start;
 my $away = do { local $ENV{CRM_TEST_PG} = $server->host; database() };
-my $port2 = CrmTest::Httpd::free_port();
+my $port2 = free_port();
 my $run_dir = tempdir("crm-status-XXXXXX", TMPDIR => 1, CLEANUP => 1) . "/run";
 my $second = worker(no_start => 1, database => $away,
     conninfo => $server->conninfo($away, $CrmTest::Postgres::WORKER),

@@ -21,7 +21,7 @@ my $scratch = debian_folder("receivers");
 my $root = "$scratch/root";
 my $debian = CrmTest::Debian->new($root,
     qw(ca-certificates curl dovecot-imapd dovecot-lmtpd postfix));
-my ($smtp, $lmtp, $imap) = map { CrmTest::Httpd::free_port() } 1 .. 3;
+my ($smtp, $lmtp, $imap) = map { free_port() } 1 .. 3;
 # both have the network of this machine, where crmapid is
 sub run_here { my ($name, $script) = @_;
     return $debian->inside($name, $script, net => 1) }

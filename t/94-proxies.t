@@ -38,7 +38,7 @@ my $near = $w->ctl("key", "create", "--workspace", $w->id, "--name", "near",
 # ---- the system of the proxies ----------------------------------------------------
 
 my $debian = CrmTest::Debian->new($root, qw(haproxy nginx));
-my %port = map { $_ => CrmTest::Httpd::free_port() } qw(nginx haproxy);
+my %port = map { $_ => free_port() } qw(nginx haproxy);
 
 # The lines of PROXY, with the addresses of this test.
 sub lines {

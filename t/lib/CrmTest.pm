@@ -57,14 +57,16 @@ use CrmTest::Client;
 use CrmTest::Contract;
 use CrmTest::Httpd;
 use CrmTest::Postgres;
-use CrmTest::Process qw(run_program wait_for read_file write_file busy);
+use CrmTest::Process qw(run_program wait_for read_file write_file busy
+    free_port);
 use CrmTest::Worker;
 use CrmTest::Workspace;
 
 our @EXPORT = (qw(httpd worker database sql workspace crmapictl crmapictl_ok
     crmapictl_json postgres
     status_is json_is error_is wait_for run_program read_file write_file
-    uuid library documented fenced sanitized valgrinded busy true false done_testing),
+    uuid library documented fenced free_port sanitized valgrinded busy true false
+    done_testing),
     grep { $_ ne "done_testing" } @Test::More::EXPORT);
 
 binmode $_, ":utf8" for map { Test::More->builder->$_ }

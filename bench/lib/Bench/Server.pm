@@ -8,7 +8,7 @@ use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use POSIX qw(WNOHANG);
 use CrmTest::Process qw(demoted unprivileged spawn end_process run_program
-    wait_for read_file write_file);
+    wait_for read_file write_file free_port);
 
 my %running;            # pid => seconds it is given to end
 
@@ -27,14 +27,6 @@ my %mpm = (
 );
 our @MODULES = qw(authn_core authz_core authz_host dir env filter headers
     mime reqtimeout setenvif status unixd);
-
-# A free port of 127.0.0.1.
-sub free_port {
-    my $socket = IO::Socket::INET->new(LocalAddr => "127.0.0.1",
-        LocalPort => 0, Listen => 1, Proto => "tcp")
-        or die "bench: no free port: $!\n";
-    return $socket->sockport;
-}
 
 # Start COMMAND; wait until port PORT answers and, if given, READY->() is true.
 sub start {

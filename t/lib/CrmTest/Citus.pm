@@ -5,8 +5,7 @@ package CrmTest::Citus;
 use strict;
 use warnings;
 use Fcntl qw(:flock);
-use IO::Socket::INET;
-use CrmTest::Process qw(run_program);
+use CrmTest::Process qw(free_port run_program);
 
 my @workers;    # those of this process
 
@@ -24,12 +23,6 @@ sub installed {
 sub bindir {
     my $dir = $ENV{CRM_CITUS} // "";
     return $dir =~ m{^/} ? $dir : undef;
-}
-
-# A port of 127.0.0.1 that is free.
-sub free_port {
-    return IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1")
-        ->sockport;
 }
 
 # The settings of a server that is a node.

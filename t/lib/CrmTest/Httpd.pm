@@ -17,21 +17,13 @@ use CrmTest::Prism;
 use CrmTest::Postgres;
 use CrmTest::Sanitizer;
 use CrmTest::Process qw(unprivileged spawn end_process run_program wait_for
-    busy read_file write_file);
+    busy read_file write_file free_port);
 
 my %running;    # address of object => object, weak
 
 # Modules that a configuration loads by default, besides the MPM and mod_crmapi.
 our @MODULES = qw(mime authn_core authz_core authz_host dbd deflate env headers
     log_config mime reqtimeout setenvif status unixd);
-
-# Return a port of 127.0.0.1 that nobody listens on just now.
-sub free_port {
-    my $socket = IO::Socket::INET->new(LocalAddr => "127.0.0.1",
-        LocalPort => 0, Listen => 1, Proto => "tcp")
-        or die "CrmTest: no free port: $!\n";
-    return $socket->sockport;
-}
 
 # Start an httpd:
 #   conf      => configuration inside the server, added last; @PORT@, @DIR@,
@@ -286,6 +278,14 @@ sub children {
 sub client {
     my ($self, %arg) = @_;
     return CrmTest::Client->new(port => $self->{port}, %arg);
+}
+
+# How many requests shared a statement while CODE ran. It has /server-status.
+sub shared_by {
+    my ($self, $code) = @_;
+    my $before = $self->client->counter("BatchedRequests");
+    $code->();
+    return $self->client->counter("BatchedRequests") - $before;
 }
 
 # The stacks of the threads of the httpd at PORT, and the database's activity,

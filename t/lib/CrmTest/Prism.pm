@@ -15,7 +15,8 @@ use File::Temp qw(tempdir);
 use JSON::PP ();
 use Test::More ();
 use CrmTest::Client;
-use CrmTest::Process qw(end_process read_file spawn wait_for write_file);
+use CrmTest::Process qw(end_process free_port read_file spawn wait_for
+    write_file);
 
 # Start one for the server at PORT, if that serves a document, and have all new
 # connections to it go there. CHANGE->(document) changes the document before.
@@ -32,7 +33,7 @@ sub new {
         unless -x "$packages/.bin/prism";
     my $self = bless { maker => $$, of => $port,
         dir => tempdir("crm-prism-XXXXXX", TMPDIR => 1, CLEANUP => 1),
-        port => CrmTest::Httpd::free_port() }, $class;
+        port => free_port() }, $class;
     write_file("$self->{dir}/openapi.json", $text);
     $self->{pid} = spawn(command => ["$packages/.bin/prism", "proxy",
         "$self->{dir}/openapi.json", "http://127.0.0.1:$port", "--port",

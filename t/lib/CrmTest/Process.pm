@@ -5,11 +5,20 @@ use strict;
 use warnings;
 use Carp ();
 use Exporter qw(import);
+use IO::Socket::INET;
 use POSIX qw(:sys_wait_h);
 use Time::HiRes qw(sleep time);
 
 our @EXPORT_OK = qw(unprivileged demoted spawn end_process run_program
-    wait_for read_file whole_lines write_file busy python_with);
+    wait_for read_file whole_lines write_file busy python_with free_port);
+
+# Return a port of 127.0.0.1 that nobody listens on just now.
+sub free_port {
+    my $socket = IO::Socket::INET->new(LocalAddr => "127.0.0.1",
+        LocalPort => 0, Listen => 1, Proto => "tcp")
+        or die "CrmTest: no free port: $!\n";
+    return $socket->sockport;
+}
 
 # Return the name of the user that servers run as when the tests run as root,
 # or undef when they do not.

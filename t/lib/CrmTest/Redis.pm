@@ -7,7 +7,7 @@ use File::Path qw(remove_tree);
 use File::Temp qw(tempdir);
 use CrmTest::Httpd;
 use CrmTest::Process qw(unprivileged demoted spawn end_process run_program
-    wait_for read_file write_file);
+    wait_for read_file write_file free_port);
 
 # Start one on a port of 127.0.0.1 and on a socket:
 #   address  => another address
@@ -19,7 +19,7 @@ sub new {
     my ($class, %arg) = @_;
     my $dir = tempdir("crm-redis-XXXXXX", TMPDIR => 1);
     my $self = bless { maker => $$, address => "127.0.0.1",
-        port => CrmTest::Httpd::free_port(), %arg, dir => $dir }, $class;
+        port => free_port(), %arg, dir => $dir }, $class;
 
     chmod 0755, $dir;
     $self->certify if $arg{tls};

@@ -12,12 +12,12 @@ use warnings;
 use parent -norequire, "CrmTest::Postgres";
 use CrmTest::Httpd;
 use CrmTest::Postgres;
-use CrmTest::Process qw(read_file wait_for);
+use CrmTest::Process qw(read_file wait_for free_port);
 
 # The settings of a server on a port of 127.0.0.1 that may have standbys: a
 # commit is acknowledged when it is durable, which is PostgreSQL's default.
 sub settings {
-    return (port => CrmTest::Httpd::free_port(),
+    return (port => free_port(),
         listen_addresses => "'127.0.0.1'", synchronous_commit => "on",
         wal_level => "replica", hot_standby => "on");
 }
@@ -26,7 +26,7 @@ sub settings {
 # then on PRIMARY answers no commit that the standby does not have.
 sub new {
     my ($class, $primary, $port) = @_;
-    $port ||= CrmTest::Httpd::free_port();
+    $port ||= free_port();
     my $self = $class->in_new_folder(port => $port);
     my $dir = $self->{dir};
 
