@@ -21,9 +21,10 @@ apr_size_t crm_text_blank_span(const char *s);
 /* Return whether S, valid UTF-8, shows anything. */
 int crm_text_shows(const char *s);
 
-/* Return S, valid UTF-8, without filling, in RESULT_POOL: what cannot be seen and has
- * eight invisible characters or more, with or without white space, is one blank, or a
- * line end, or two, if there are so many in it, and nothing at the beginning. */
+/* Return S, valid UTF-8, without filling, in RESULT_POOL. Filling is a run that cannot
+ * be seen and has eight invisible characters or more, besides white space. It becomes
+ * two line ends if it has several, one if it has one, else a blank; at the beginning
+ * of S nothing is left of it. */
 const char *crm_text_unfill(const char *s, apr_pool_t *result_pool);
 
 #endif /* CRM_BARE_H */

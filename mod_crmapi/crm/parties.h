@@ -97,11 +97,11 @@ typedef struct crm_contact_more_t {
 void crm_identity_init(crm_identity_t *identity, const crm_party_kind_t *kind,
                        const crm_values_t *values, apr_pool_t *pool);
 
-/* Open parties of KIND in one round trip and set *PARTIES_P, in CALL's pool: begin
- * a transaction on CALL's connection, lock the COUNT IDENTITIES in sorted order
- * (contract 10.5), look up REFS (of crm_ref_t), find and lock the contacts with
- * these identities, and run MORE (may be NULL). The DEPTH oldest contacts of each
- * identity are loaded: 1, or more if a contact may lose the identity in the
+/* Open parties of KIND and set *PARTIES_P, in CALL's pool. In one round trip this
+ * begins a transaction on CALL's connection, locks the COUNT IDENTITIES in sorted
+ * order (contract 10.5), looks up REFS (of crm_ref_t), finds and locks the contacts
+ * with these identities, and runs MORE (may be NULL). The DEPTH oldest contacts of
+ * each identity are loaded: 1, or more if a contact may lose the identity in the
  * transaction. If the first of IDENTITIES has an id, it is the only one. Errors:
  * those of crm_rest_refuse() if the key is dead or does not permit the operation,
  * those of crm_idempotency_outcome(). After an error no transaction is open. */
@@ -138,7 +138,7 @@ crm_contact_t *crm_parties_match(crm_parties_t *parties,
                                  const crm_identity_t *identity);
 
 /* Return whether a row of PARTIES that is not CONTACT (may be NULL) has the
- * external_id of IDENTITY in the database, although it loses it in PARTIES: no
+ * external_id of IDENTITY in the database. That row may lose it in PARTIES, but no
  * other row can have it before the end of the transaction. */
 int crm_parties_taken(const crm_parties_t *parties,
                       const crm_identity_t *identity,

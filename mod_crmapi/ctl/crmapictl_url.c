@@ -40,10 +40,10 @@ static char *bare_host(const char *host, apr_pool_t *pool)
     return bare;
 }
 
-/* Return whether HOST, which is no address, is no name either: it has a character that
- * no host's name has, and that libcurl refuses; a label is empty or has more than 63
- * characters, all have more than 253 (RFC 1035, 2.3.4), or the last one is a number
- * (RFC 3696, 2). What is not ASCII is the database's to refuse. */
+/* Return whether HOST, which is no address, is no name either. A name has no character
+ * that libcurl refuses. No label of it is empty or has more than 63 characters, and
+ * the name has at most 253 (RFC 1035, 2.3.4). Its last label is no number (RFC 3696,
+ * 2). What is not ASCII is the database's to refuse. */
 static int is_no_name(const char *host)
 {
     const char *label = host;

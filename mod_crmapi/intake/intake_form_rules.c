@@ -164,9 +164,9 @@ static const char *length_rule(const crm_webform_field_t *field,
                           " characters", field->min_length) : NULL;
 }
 
-/* Return TEXT as it was meant, in POOL: in one line a tab, which cells of a table
- * leave, is a blank; in a text of several lines the vertical tab and the form feed, by
- * which word processors break lines and pages, are line ends. */
+/* Return TEXT as it was meant, in POOL. In one line a tab is a blank: it is left by
+ * the cells of a table. In a text of several lines the vertical tab and the form feed
+ * are line ends: word processors break lines and pages by them. */
 static const char *meant(const char *text, int multiline, apr_pool_t *pool)
 {
     char *copy = apr_pstrdup(pool, crm_form_lines(text, pool));

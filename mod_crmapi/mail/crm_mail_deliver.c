@@ -78,11 +78,14 @@ static const char *key_of(const crm_mail_t *mail, const char *bytes,
 
 /* ---- the state in the database ------------------------------------------- */
 
-/* One row: the step or the answer whose mail the mail answers or returns; whether
- * the mail is one of crmapid's own; the number of the first of its people $9 that
- * is not the agent itself, with or without a suffix of the local part; the number
- * of mails from its sender with its Reply-To within an hour, at most $6; the
- * address that step or answer was sent to, its id, and those of its copies. */
+/* One row about a mail:
+ * - the step whose mail it answers or returns;
+ * - whether it is one of crmapid's own;
+ * - the number of the first of its people $9 that is not the agent itself, with or
+ *   without a suffix of the local part;
+ * - the number of mails from its sender with its Reply-To within an hour, at most $6;
+ * - the address that this step, or an answer, was sent to; the answer's id; the
+ *   addresses of the answer's copies. */
 #define STATE_SQL \
     "SELECT o.step_id," \
     " EXISTS (SELECT FROM crmapi.mail_named($1::uuid, ARRAY[$5::text]," \

@@ -27,8 +27,9 @@ int crm_mail_status_says(const char *text, apr_pool_t *scratch_pool);
 int crm_mail_status_exists(const char *text, apr_pool_t *scratch_pool);
 
 /* Return whether TEXT, the subject and the words of a mail server that returns a
- * mail, says that it has given up, and not that it tries again; without a
- * STATUS (NULL) it is enough that the mail was not delivered. */
+ * mail, says that the server has given up. Without a STATUS (NULL) it is enough that
+ * the mail was not delivered. A TEXT that says that the server tries again does
+ * not. */
 int crm_mail_status_final(const char *status, const char *text,
                           apr_pool_t *scratch_pool);
 

@@ -73,10 +73,11 @@ static const char *address_in(const char *value, apr_pool_t *pool)
            : apr_pstrmemdup(pool, value, len);
 }
 
-/* Return the status in the field STATUS, in POOL, or that in DIAGNOSTIC, which is
- * the remote server's own: if the field says nothing ("5.5.0"); and if the two
- * differ and only the field speaks of the address, because some servers make
- * 5.1.1 of each refusal. Both may be NULL. */
+/* Return the status in the field STATUS, in POOL. Return that in DIAGNOSTIC, which
+ * is the remote server's own, if the field has none or one that says nothing
+ * ("5.5.0"). Return it, too, if it is a failure and does not speak of the address,
+ * which the field does: some servers make 5.1.1 of each refusal. Both may be
+ * NULL. */
 static const char *status_of(const char *status, const char *diagnostic,
                              apr_pool_t *pool)
 {

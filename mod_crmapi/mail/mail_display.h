@@ -16,12 +16,13 @@
 /* Add to BUF, in POOL, what may be shown of the LEN bytes of HTML (UTF-8): the
  * elements, attributes and styles that tables in mail_display.c list, and text.
  * All of it is written anew: each element is closed, each value has quotes. So
- * nothing is left that runs, sends, covers what is around it, or is read by a
- * browser otherwise than here: there are no scripts, handlers, forms, frames,
- * foreign elements, comments, ids and classes; no URL but http, https, mailto and
- * tel in a link, and http and https in an image, as CRM_MAIL_REMOTE says. What is
- * beyond CRM_MAIL_DISPLAY_BYTES, the limits of mail_html.h or 256 levels of
- * elements is left out; bits of CRM_MAIL_CUT_... are then set in *CUT_P. */
+ * nothing is left that runs, that sends, or that covers what is around it, and a
+ * browser reads the result as it is meant here. There are no scripts, handlers,
+ * forms, frames, foreign elements, comments, ids and classes. The URL of a link is
+ * http, https, mailto or tel; that of an image is http or https, between two
+ * CRM_MAIL_REMOTE. What is beyond CRM_MAIL_DISPLAY_BYTES, the limits of mail_html.h
+ * or 256 levels of elements is left out; bits of CRM_MAIL_CUT_... are then set in
+ * *CUT_P. */
 void crm_mail_display(crm_buf_t *buf, unsigned *cut_p, const char *html,
                       apr_size_t len, apr_pool_t *pool);
 

@@ -168,9 +168,9 @@ static char *copy_field(const crm_mail_head_t *head)
                           head->block.len - head->start);
 }
 
-/* Let the last field of HEAD, a Content-Type without a type, have one: that of
- * several parts, if it has their boundary, else a text's, as without the field (RFC
- * 2045, 5.2), but not if it names a file. */
+/* Let the last field of HEAD, a Content-Type, have a type if it has none: that of
+ * several parts if it has their boundary, else that of a text, as without the field
+ * (RFC 2045, 5.2). What names a file is left as it is. */
 static void repair_type(crm_mail_head_t *head)
 {
     char *field = copy_field(head);

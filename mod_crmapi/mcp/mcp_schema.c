@@ -126,9 +126,10 @@ static int can_be_empty(const char *type)
     return !strcmp(type, "array") || !strcmp(type, "object");
 }
 
-/* Return a copy of TYPE, the value of "type". A boolean of a query may be a text,
- * too, which a model need not know; nor that null clears a list or an object, as []
- * and {} do: programs that call Gemini fail with all tools if one has such a type. */
+/* Return a copy of TYPE, the value of "type". Two things are left out that a model need
+ * not know: that a boolean of a query may be a text, and that null clears a list or an
+ * object, as [] and {} do. Programs that call Gemini fail with all tools if one of
+ * them has a list or an object that may be null. */
 static json_object *copy_type(const copy_t *copy, json_object *type)
 {
     const char *first, *second;

@@ -26,9 +26,9 @@ const char *crmd_mail_line(const char *text, apr_size_t max, apr_pool_t *pool);
  * ASCII, cannot be folded, or has "=?", which a reader would decode (RFC 2047). */
 int crmd_mail_needs_words(const char *text);
 
-/* Return the value of the header NAME with TEXT, one line of valid UTF-8, as encoded
- * words (RFC 2047), and ADDRESS (may be NULL) behind it, folded, in POOL: words of at
- * most 75 bytes on lines of at most 76, of whole characters. */
+/* Return the value of the header NAME, folded, in POOL: TEXT, one line of valid
+ * UTF-8, as encoded words (RFC 2047), and ADDRESS (may be NULL) behind it. A word has
+ * whole characters and at most 75 bytes, a line at most 76. */
 const char *crmd_mail_words(const char *name, const char *text,
                             const char *address, apr_pool_t *pool);
 

@@ -85,10 +85,11 @@ void crmd_work_dead(crmd_work_t *work, const char *reason);
  * the database; the lease was lost. */
 crm_error_t *crmd_work_return(crmd_work_t *work);
 
-/* Make sure that WORK's job is still its own, before a message is handed over that
- * a statement permitted, which began at SINCE (crm_time_monotonic()): if the process
- * stood still since, the lease may have expired, and what the message is about may
- * be stopped or erased. Errors: the lease was lost; those of the database. */
+/* Make sure that WORK's job is still its own, before its message is handed over. The
+ * statement that permitted the message began at SINCE (crm_time_monotonic()). If the
+ * process has stood still since, the lease may have expired, and what the message is
+ * about may be stopped or erased. Errors: the lease was lost; those of the
+ * database. */
 crm_error_t *crmd_work_still(crmd_work_t *work, apr_time_t since);
 
 /* Log that WORK's job was given back because its workspace is held. */
