@@ -179,8 +179,8 @@ $$;
 -- id, and by that the workspace. A held workspace is not looked up, so a copy has
 -- the same addresses beside the living one. Among the others an address is unique.
 -- Ids are unique within a workspace only, because one file may be imported into
--- many: of several agents or forms with an id a channel finds the one that this
--- database knows longest, so that no import takes it from another workspace.
+-- many. If several agents or forms have an id, a channel finds the one that this
+-- database knows longest. So no import takes it from another workspace.
 
 -- What OWN, an agent, would share with another one that is not held: FIELD, and
 -- TAKEN_BY, the workspace of the other one. A mail address, with or without a "+",

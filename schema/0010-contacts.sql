@@ -177,11 +177,11 @@ END
 $$;
 
 -- Lock the contacts ONE and OTHER of a workspace, so that nothing can refer to them
--- meanwhile: first who looks for them by an address or external_id, and who opens
--- conversations with them; then their companies, because who deletes a company
--- locks it before its contacts; each in the order of numbers or ids. Locks: the
--- participants' advisory ones, the contacts' advisory ones, company, contact.
--- Internal.
+-- meanwhile. The advisory locks keep out who looks for them by an address or
+-- external_id, and who opens conversations with them. Their companies are locked
+-- before them, as by who deletes a company. Locks of one kind are taken in the order
+-- of their numbers or ids. Locks: the participants' advisory ones, the contacts'
+-- advisory ones, company, contact. Internal.
 CREATE FUNCTION crmapi.contact_merge_lock(workspace uuid, one uuid, other uuid)
     RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$

@@ -96,9 +96,9 @@ BEGIN
 END
 $$;
 
--- Skip the step TAKEN of ENROLLED if it was due before the bound of its
--- workspace, as if it had been sent when it was due: the next one is scheduled
--- its delay after that, and without one the enrollment is complete. Returns
+-- Skip the step TAKEN of ENROLLED if it was due before the bound of its workspace.
+-- What follows is as if it had been sent when it was due: the next step is scheduled
+-- its delay after that; without a next step the enrollment is complete. Returns
 -- whether it was skipped. The first step of an enrollment that was approved
 -- without a user, but not before the release, was due when the sequence was
 -- started. The caller has locked the enrollment and the step. Internal.
@@ -477,11 +477,12 @@ $$;
 
 -- ---- the names of a step's mail (contract 18.4) ----------------------------
 
--- The names of the mail of STEP, which was taken for sending, NULL if it is no
--- mail: its Message-ID, whose domain is DOMAIN, and its reply token, both made at
--- the first attempt and kept for further ones; the Message-IDs of the
--- enrollment's earlier mails to the same address, the latest last, NULL if there
--- is none. If a relay has given one another Message-ID, that follows ours.
+-- The names of the mail of STEP, which was taken for sending; NULL if it is no mail.
+-- The first two are its Message-ID, whose domain is DOMAIN, and its reply token: both
+-- are made at the first attempt and kept for further ones. The third has the
+-- Message-IDs of the enrollment's earlier mails to the same address, the latest last;
+-- NULL if there is none. If a relay has given one another Message-ID, that follows
+-- ours.
 -- Locks: step; held already. For the worker.
 CREATE FUNCTION crmapi.step_names(workspace uuid, step uuid, domain text)
     RETURNS text[]

@@ -536,8 +536,8 @@ $$;
 
 -- The same as answer_failed() for good, because the relay has said that nothing can
 -- or may be sent to the answer's address: it is suppressed (contract 17.5), BECAUSE it
--- is "bounced" or "unsubscribed", unless there are copies: the relay may have said
--- that of another one. Locks: enrollment, step, job, message. For the worker.
+-- is "bounced" or "unsubscribed". If there are copies, it is not: the relay may have
+-- said that of one of theirs. Locks: enrollment, step, job, message. For the worker.
 CREATE FUNCTION crmapi.answer_refused(workspace uuid, job bigint, owner text,
         attempt integer, conversation uuid, answer uuid, reason text,
         because text)

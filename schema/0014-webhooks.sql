@@ -394,10 +394,10 @@ CREATE FUNCTION crmapi.webhook_mac(text text, key bytea) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT SET search_path = pg_catalog, pg_temp
     RETURN 'v1,' || encode(crmapi.mac(convert_to(text, 'UTF8'), key), 'base64');
 
--- The public id of the event of DELIVERY, the same in all attempts, and the
--- signatures of its body as sent at SENT_AT (seconds since 1970), with a space
--- between them: by the endpoint's key, and by the old key if that is valid at
--- MOMENT (null: now). No row if there is no such delivery or the event has no
+-- The public id of the event of DELIVERY, which is the same in all attempts, and the
+-- signatures of its body as sent at SENT_AT (seconds since 1970). The first signature
+-- is by the endpoint's key. Behind a space follows that by the old key, if it is valid
+-- at MOMENT (null: now). No row if there is no such delivery or the event has no
 -- body. For the worker.
 CREATE FUNCTION crmapi.webhook_sign(workspace uuid, delivery uuid,
         sent_at text, moment timestamptz)

@@ -635,10 +635,10 @@ CREATE FUNCTION crmapi.status_follows(earlier text, later text)
                        'read}'::text[], earlier),
                    CASE WHEN earlier IS NULL THEN 0 ELSE 9 END);
 
--- Set the status of the message that ITEM names, unless a later one is known. Of a
--- message that crmapid sends the status is "queued" until it was handed over, and
--- what was not delivered has failed, and for the REASON of ITEM (null: none) its
--- address is suppressed, as if the relay had refused it at once (contract 17.5).
+-- Set the status of the message that ITEM names, unless a later one is known. A
+-- message that crmapid sends is "queued" until it was handed over. If it was not
+-- delivered, it is "failed", and its address is suppressed for the REASON of ITEM
+-- (null: it is not), as if the relay had refused it at once (contract 17.5).
 -- RESULT is the result of the event; if there is no such message, REFUSAL is
 -- the field and the rule. Locks: enrollment, step, job, message. Internal.
 CREATE FUNCTION crmapi.intake_status(workspace uuid, item crmapi.intake_item,

@@ -169,9 +169,10 @@ BEGIN
 END
 $$;
 
--- The person whom CONTACT, an id, also of a contact that was merged, EMAIL or PHONE
--- names (the others are null): its addresses as email_key() and phone_key() have
--- them, and all contacts that have, or had, one of these. For the owner.
+-- The person whom CONTACT, EMAIL or PHONE names; the other two are null. CONTACT is an
+-- id, which may be that of a contact that was merged. The result is the addresses of
+-- the person, as email_key() and phone_key() have them, and all contacts that have, or
+-- had, one of these. For the owner.
 CREATE FUNCTION crmapi.person(workspace uuid, contact uuid, email text,
         phone text, OUT contacts uuid[], OUT mails text[], OUT phones text[])
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
