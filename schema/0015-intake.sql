@@ -289,7 +289,8 @@ CREATE FUNCTION crmapi.intake_address(member text, address text)
 
 -- The contact's fields in ITEM. First and last name come from the words of the
 -- participant's name unless ITEM has them. Directories write "Lovelace, Ada"; what
--- follows the comma of "Ada Lovelace, PhD" or "..., Example Ltd." is no first name.
+-- follows the comma of "Ada Lovelace, PhD" or "..., Example Ltd." is no first name,
+-- nor what follows that of "Ada Lovelace (Example, London)" or "King & Sons, London".
 -- Internal.
 CREATE FUNCTION crmapi.intake_texts(item crmapi.intake_item) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE AS $$
@@ -297,7 +298,7 @@ DECLARE
     name text := btrim(item.name);
     first text := split_part(name, ' ', 1);
     last text := btrim(substr(name, length(first) + 1));
-    parts text[] := regexp_match(name, '^([^,]*[^, ]) *, *([^,]*[^, ])');
+    parts text[] := regexp_match(name, '^([^,&([]*[^,&([ ]) *, *([^,]*[^, ])');
 BEGIN
     IF translate(lower(parts[2]), '.', '') !~ '([@&0-9]|(^| )(jr|sr|ii|iii|iv|'
         'phd|md|dds|rn|esq|mba|cpa|cfa|inc|ltd|llc|llp|plc|corp|gmbh|kg|ag)$)' THEN

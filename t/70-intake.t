@@ -111,6 +111,10 @@ subtest "the words of a name" => sub {
             ["Ada King, CPA, CFA", "Ada|King, CPA, CFA"],
             ["Ada King, Tools GmbH & Co. KG", "Ada|King, Tools GmbH & Co. KG"],
             ["Sales, Tools & Support", "Sales,|Tools & Support"],
+            ["Ada King (Tools, London)", "Ada|King (Tools, London)"],
+            ["Ada King [Tools, Sales]", "Ada|King [Tools, Sales]"],
+            ["King & Sons, London", "King|& Sons, London"],
+            ["King, Ada (Sales)", "Ada (Sales)|King"],
             ["Ada King, ada\@x.example", "Ada|King, ada\@x.example"]) {
         my ($name, $is) = @$one;
         my $got = taken($w, event($w, from => { name => $name,
