@@ -7,6 +7,7 @@
 #include "apr_hash.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_bare.h"
 #include "crm_buf.h"
 #include "crm_pointer.h"
@@ -117,21 +118,44 @@ static int object_value(const char **value_p, const char *name,
     return is_scalar(resource, name);
 }
 
+/* Return the custom field that NAME, a field of the contact, names; NULL if it names
+ * another one. */
+static const char *custom_field(const char *name)
+{
+    static const char *const prefixes[] = {"custom.", "custom_fields."};
+
+    for (size_t i = 0; i < CRM_NELTS(prefixes); i++) {
+        size_t len = strlen(prefixes[i]);
+
+        if (!strncmp(name, prefixes[i], len) && name[len]) {
+            return name + len;
+        }
+    }
+    return NULL;
+}
+
 /* Set *VALUE_P to the value of the merge field NAME for SUBJECT, NULL if it is
  * empty. Return 0 if there is no such field. */
 static int find_value(const char **value_p, const char *name,
                       const crm_subject_t *subject, apr_pool_t *pool)
 {
-    const char *dot = strchr(name, '.');
+    const char *dot = strchr(name, '.'), *custom;
+    int contact = !strncmp(name, "contact.", 8);
 
     *value_p = NULL;
-    if (!dot) {
-        return contact_value(value_p, name, subject, pool);
+    custom = custom_field(contact ? name + 8 : name);
+    if (custom) {
+        *value_p = text_of(json_object_object_get(
+                               json_object_object_get(subject->contact,
+                                                      "custom_fields"),
+                               custom));
+        return 1;
+    }
+    if (!dot || contact) {
+        return contact_value(value_p, contact ? name + 8 : name, subject,
+                             pool);
     }
     dot++;
-    if (!strncmp(name, "contact.", 8)) {
-        return contact_value(value_p, dot, subject, pool);
-    }
     if (!strncmp(name, "company.", 8)) {
         return object_value(value_p, dot, subject->company,
                             &crm_resource_company);
@@ -139,12 +163,6 @@ static int find_value(const char **value_p, const char *name,
     if (!strncmp(name, "agent.", 6)) {
         return object_value(value_p, dot, subject->agent,
                             &crm_resource_agent);
-    }
-    if (!strncmp(name, "custom.", 7)) {
-        *value_p = text_of(json_object_object_get(
-                               json_object_object_get(subject->contact,
-                                                      "custom_fields"), dot));
-        return *dot != '\0';
     }
     *value_p = text_of(json_object_object_get(subject->plan, "name"));
     return !strcmp(name, "template.name");

@@ -54,6 +54,9 @@ static const struct {
     {"{{custom.plan}} {{custom.seats}} {{custom.paid}} {{custom.share}}",
      "gold 3 false 0.5"},
     {"{{custom.Two words}} {{custom.a.b}}", "2 dots"},
+    /* by the names that the API has */
+    {"{{custom_fields.plan}} {{contact.custom_fields.seats}}"
+     " {{contact.custom.plan}} {{custom_fields.no|-}}", "gold 3 gold -"},
     /* fallbacks: of what is empty, blank, null, missing, no scalar */
     {"{{job_title|boss}} {{city| y }} {{state|z}}", "boss y z"},
     {"{{custom.none|-}}{{custom.list|-}}{{custom.deep|-}}{{custom.no|-}}",
@@ -90,6 +93,9 @@ static const struct {
     {"{{emails}}", "{{emails}} is not a known field"},
     {"{{custom_fields}}", "{{custom_fields}} is not a known field"},
     {"{{custom.}}", "{{custom.}} is not a known field"},
+    {"{{custom_fields.}}", "{{custom_fields.}} is not a known field"},
+    {"{{company.custom.a}}", "{{company.custom.a}} is not a known field"},
+    {"{{contact.company.name}}", "{{contact.company.name}} is not a known field"},
     {"{{custom}}", "{{custom}} is not a known field"},
     {"{{agent}}", "{{agent}} is not a known field"},
     {"{{agent.secret}}", "{{agent.secret}} is not a known field"},
