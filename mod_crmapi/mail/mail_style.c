@@ -296,6 +296,16 @@ static unsigned space_bits(const style_t *style)
     return 0;
 }
 
+/* Return whether STYLE makes a block of its element (CSS Display 3, 2). */
+static int is_block(const style_t *style)
+{
+    static const char *const values[] = {
+        "block", "flex", "flow-root", "grid", "list-item", "table"
+    };
+
+    return CRM_IS_ONE_OF(style->values[DISPLAY], values);
+}
+
 unsigned crm_mail_style(const char *text)
 {
     style_t style;
@@ -304,6 +314,7 @@ unsigned crm_mail_style(const char *text)
     read_style(&style, text);
     bits = is_hidden(&style) ? CRM_MAIL_STYLE_HIDES : 0;
     bits |= size_bits(&style) | space_bits(&style);
+    bits |= is_block(&style) ? CRM_MAIL_STYLE_BLOCK : 0;
     if (is(&style, VISIBILITY, "hidden")) {
         bits |= CRM_MAIL_STYLE_UNSEEN;
     }

@@ -14,6 +14,7 @@
 #define CRM_MAIL_STYLE_SPACES 32u /* its white space is kept */
 #define CRM_MAIL_STYLE_LINES 64u /* its line ends are kept */
 #define CRM_MAIL_STYLE_FLOWS 128u /* its white space is a space */
+#define CRM_MAIL_STYLE_BLOCK 256u /* it has lines of its own */
 
 /* Return what STYLE, the declarations of an element (CSS Style Attributes), says,
  * as bits. */

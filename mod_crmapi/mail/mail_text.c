@@ -72,6 +72,7 @@ typedef struct open_t {
     int number;                 /* of the last item, for a list */
     int lines;                  /* of the writer, at the beginning of a cell */
     int goes_on;                /* of a row: the next cell is on its line */
+    int block;                  /* it has lines of its own by its style */
     const char *href;           /* of a link */
     apr_size_t start;           /* offset of its text */
     unsigned unseen;            /* of the element around it */
@@ -228,14 +229,17 @@ static const char *attribute(const xmlChar **attributes, const char *name)
     return NULL;
 }
 
-/* Apply the ATTRIBUTES of the element NAME to WRITER, whose text it changes.
- * Return whether they hide the element. */
-static int is_hidden(writer_t *writer, const char *name,
+/* Apply the ATTRIBUTES of the element NAME to WRITER, whose text it changes,
+ * and to OPEN. Return whether they hide the element. */
+static int is_hidden(writer_t *writer, open_t *open, const char *name,
                      const xmlChar **attributes)
 {
     const char *style = attribute(attributes, "style");
     unsigned bits = style ? crm_mail_style(style) : 0;
 
+    open->block = (bits & CRM_MAIL_STYLE_BLOCK)
+                  && (open->effect == INLINE || open->effect == LINK
+                      || open->effect == IMAGE);
     writer->pre = bits & CRM_MAIL_STYLE_SPACES ? SPACES
                   : bits & CRM_MAIL_STYLE_LINES ? LINES
                   : bits & CRM_MAIL_STYLE_FLOWS ? FLOWS : writer->pre;
@@ -250,6 +254,17 @@ static int is_hidden(writer_t *writer, const char *name,
     writer->unseen &= bits & CRM_MAIL_STYLE_SEEN ? ~CRM_MAIL_STYLE_UNSEEN
                                                  : ~0u;
     return (bits & CRM_MAIL_STYLE_HIDES) || attribute(attributes, "hidden");
+}
+
+/* Return TEXT without white space at both ends, in POOL. */
+static const char *trimmed(const char *text, apr_pool_t *pool)
+{
+    size_t len;
+
+    text += strspn(text, " \t\r\n\f");
+    for (len = strlen(text); len && strchr(" \t\r\n\f", text[len - 1]); len--) {
+    }
+    return apr_pstrmemdup(pool, text, len);
 }
 
 /* Return whether ATTRIBUTES are those of a picture that cannot be seen. */
@@ -341,6 +356,9 @@ static void begin_effect(writer_t *writer, open_t *open,
 {
     const char *text;
 
+    if (open->block) {
+        want_edge(writer, 1);
+    }
     switch (open->effect) {
     case ROW:
     case LINE: want_edge(writer, 1); break;
@@ -365,7 +383,7 @@ static void begin_effect(writer_t *writer, open_t *open,
         break;
     case LINK:
         text = attribute(attributes, "href");
-        open->href = text ? apr_pstrdup(writer->pool, text) : NULL;
+        open->href = text ? trimmed(text, writer->pool) : NULL;
         open->start = writer->buf->len;
         break;
     case IMAGE:
@@ -395,8 +413,9 @@ static void begin_element(void *baton, const xmlChar *name,
     open->unseen = writer->unseen;
     open->pre = writer->pre;
     writer->pre = open->effect == PRE ? SPACES : writer->pre;
-    if (is_hidden(writer, (const char *)name, attributes)) {
+    if (is_hidden(writer, open, (const char *)name, attributes)) {
         open->effect = NOTHING;
+        open->block = 0;
     }
     if (open->effect == NOTHING) {
         writer->hidden++;
@@ -469,6 +488,9 @@ static void end_element(void *baton, const xmlChar *name)
     case PRE: want_newlines(writer, 2); break;
     case LINK: end_link(writer, open); break;
     default: break;
+    }
+    if (open->block && !writer->hidden) {
+        want_edge(writer, 1);
     }
 }
 

@@ -819,6 +819,23 @@ static const struct {
     {"<ul><li></li><li><ul><li><p>a</ul><li><blockquote>b</blockquote></ul>",
      "-\n-\n  - a\n\n-\n\n> b"},
     {"<ul><li></ul><p>a", "-\n\na"},
+    /* what a style makes a block */
+    {"<b style='display:block'>a</b><b style='display: block'>b</b>", "a\nb"},
+    {"a<b style='display:block;mso-hide:all'>b</b>c", "ac"},
+    {"a<a href='https://x.example/a' style='display:block'>b</a>c",
+     "a\nb <https://x.example/a>\nc"},
+    {"<b style='display:table'>a</b><b style='display:flex'>b</b><b style="
+     "'display:inline-block'>c</b><b style='display:inline'>d</b>", "a\nb\ncd"},
+    {"<img alt=a style='display:block'>b", "a\nb"},
+    {"<div style='display:block'>a</div><p style='display:block'>b</p>",
+     "a\n\nb"},
+    {"<table><tr><td><span style='display:block'>a</span></td><td><span style="
+     "'display:block'>b</span></td></tr></table>", "a b"},
+    {"<ul><li><span style='display:block'>a</span></li></ul>", "- a"},
+    {"<span style='display:block'></span>a", "a"},
+    /* a URL with white space around it */
+    {"<a href=' \n https://x.example/a\t'>b</a>", "b <https://x.example/a>"},
+    {"<a href=' '>b</a>", "b"},
 };
 
 START_TEST(what_html_shows_is_its_text)
