@@ -4,12 +4,15 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <strings.h>
 
 #include <libxml/parser.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_time.h"
 #include "mail_address.h"
 #include "mail_auth.h"
 #include "mail_body.h"
@@ -41,20 +44,77 @@ static const char sample[] =
 
 /* ---- headers ------------------------------------------------------------- */
 
+/* Return whether an offset is at TEXT whose hours and minutes SEPARATOR parts: ':', or
+ * '\0' for nothing. */
+static int is_offset(const char *text, char separator)
+{
+    const char *minutes = text + 3 + (separator != '\0');
+
+    return (*text == '+' || *text == '-') && apr_isdigit(text[1])
+           && apr_isdigit(text[2]) && (!separator || text[3] == separator)
+           && apr_isdigit(minutes[0]) && apr_isdigit(minutes[1])
+           && !apr_isdigit(minutes[2]);
+}
+
+/* Return DATE in the form of RFC 5322 as far as GMime would misread it, in POOL:
+ * "+0200" for "+02:00" and "GMT+0200", "14:15:52" for "14.15.52". Comments stay. */
+static const char *plain_date(const char *date, apr_pool_t *pool)
+{
+    char *made = apr_palloc(pool, strlen(date) + 1), *out = made;
+    int dots = !strchr(date, ':');
+
+    for (; *date && *date != '('; date++) {
+        int colon = is_offset(date, ':');
+
+        if ((colon || is_offset(date, '\0')) && out - made >= 3
+            && (!strncasecmp(out - 3, "GMT", 3)
+                || !strncasecmp(out - 3, "UTC", 3))) {
+            out -= 3;
+        }
+        if (colon) {
+            memcpy(out, date, 3);
+            out += 3;
+            date += 3;          /* at the colon */
+            continue;
+        }
+        *out++ = dots && *date == '.' ? ':' : *date;
+    }
+    strcpy(out, date);
+    return made;
+}
+
+/* Return DATE, which is malformed, as an ISO 8601 time in UTC, in POOL; DATE if it is
+ * none. */
+static const char *iso_date(const char *date, apr_pool_t *pool)
+{
+    char made[CRM_TIME_SIZE];
+    apr_time_t time;
+
+    if (!date || crm_time_parse(&time, date, strlen(date))) {
+        return date;
+    }
+    crm_time_format_ms(made, time);
+    return apr_pstrcat(pool, apr_pstrndup(pool, made, 19), "Z", NULL);
+}
+
 /* Return the Date of MIME in UTC (RFC 3339), unchanged if it is malformed, in
  * POOL. */
 static const char *date_of(GMimeMessage *mime, apr_pool_t *pool)
 {
-    GDateTime *date = g_mime_message_get_date(mime);
+    const char *text = crm_mail_header(mime, "Date", 100, pool);
+    GDateTime *date = !text ? NULL
+        : g_mime_utils_header_decode_date(plain_date(text, pool));
     GDateTime *utc = date ? g_date_time_to_utc(date) : NULL;
     char *made = utc && g_date_time_get_year(utc) > 1
                  ? g_date_time_format(utc, "%Y-%m-%dT%H:%M:%SZ") : NULL;
-    const char *text = made ? apr_pstrdup(pool, made)
-                       : crm_mail_header(mime, "Date", 100, pool);
 
+    text = made ? apr_pstrdup(pool, made) : iso_date(text, pool);
     g_free(made);
     if (utc) {
         g_date_time_unref(utc);
+    }
+    if (date) {
+        g_date_time_unref(date);
     }
     return text;
 }

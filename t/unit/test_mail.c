@@ -413,6 +413,41 @@ START_TEST(message_ids_are_found)
 }
 END_TEST
 
+/* Dates as programs write them, and the time that they mean; themselves if they mean
+ * none. */
+static const struct {
+    const char *date, *time;
+} dates[] = {
+    {"Thu, 14 Aug 2025 14:15:52 +0200", "2025-08-14T12:15:52Z"},
+    {"Thu, 14 Aug 2025 14:15:52 +02:00", "2025-08-14T12:15:52Z"},
+    {"Thu, 14 Aug 2025 14:15:52 -03:30 (Newfoundland)", "2025-08-14T17:45:52Z"},
+    {"Thu, 14 Aug 2025 14:15:52 GMT+0200", "2025-08-14T12:15:52Z"},
+    {"Thu, 14 Aug 2025 14:15:52 utc-01:00", "2025-08-14T15:15:52Z"},
+    {"Thu, 14 Aug 2025 14:15:52 +0200 (GMT+02:00)", "2025-08-14T12:15:52Z"},
+    {"Thu, 14 Aug 2025 14:15:52 +0000 (GMT+02:00)", "2025-08-14T14:15:52Z"},
+    {"Thu, 14 Aug 2025 14.15.52 +0200", "2025-08-14T12:15:52Z"},
+    {"Thu, 14 Aug 2025 14.15 +0200", "2025-08-14T12:15:00Z"},
+    {"Thu, 14 Aug 2025 14:15:52 GMT", "2025-08-14T14:15:52Z"},
+    {"14-Aug-2025 14:15:52 -0500", "2025-08-14T19:15:52Z"},
+    {"12 May 20 12:08:24 UT", "2020-05-12T12:08:24Z"},
+    {"2025-08-14T14:15:52+02:00", "2025-08-14T12:15:52Z"},
+    {"2025-08-14T14:15:52.123Z", "2025-08-14T14:15:52Z"},
+    {"2025-08-14 14:15:52", "2025-08-14T14:15:52Z"},
+    {"6/29/2022 11:57:13 AM", "2022-06-29T11:57:13Z"},
+    {"today", "today"},
+};
+
+START_TEST(the_date_of_a_mail_is_its_senders)
+{
+    crm_mail_t mail;
+    const char *text = apr_pstrcat(crm_check_pool(), "Date: ", dates[_i].date,
+                                   "\n\nx\n", NULL);
+
+    crm_mail_read(&mail, text, strlen(text), &options, crm_check_pool());
+    same("date", dates[_i].date, mail.date, dates[_i].time);
+}
+END_TEST
+
 /* Headers that name the mail <a@b>. */
 static const char *const references[] = {
     "In-Reply-To: <a@b>", "In-Reply-To: a@b", "References: <x@y> <a\n @b>",
@@ -1568,6 +1603,8 @@ int main(void)
     tcase_add_test(reads, long_texts_are_cut_and_that_is_said);
     tcase_add_test(reads, blank_lines_within_quotes_are_bounded);
     tcase_add_test(reads, message_ids_are_found);
+    tcase_add_loop_test(reads, the_date_of_a_mail_is_its_senders, 0,
+                        COUNT(dates));
     tcase_add_loop_test(reads, a_mail_names_what_it_answers, 0,
                         COUNT(references));
     tcase_add_loop_test(reads, a_file_has_its_name, 0, COUNT(names));
