@@ -789,6 +789,31 @@ subtest "names cannot play with the terminal" => sub {
         qr/^name\ta b c \[31m$/m, "control characters are spaces");
     is(asked($db, "workspace", "show", $w)->{name}, "a\tb\nc\e[31m",
         "in JSON they are themselves");
+
+    # strangers choose names of contacts; a terminal obeys U+009B as it does ESC [
+    my @marks = map { chr } 0x7f, 0x80, 0x9b, 0x9f, 0x61c, 0x200e, 0x202a, 0x202e,
+        0x2066, 0x2069;
+    my $bad = join "|", map { utf8::encode(my $bytes = $_); $bytes } @marks;
+    my $name = join "é", "A", @marks, "\x{200d}Z";
+    my ($agent, $contact) = (uuid(), uuid());
+    crmapictl_ok($db, { stdin => join "", map { JSON::PP->new->utf8->encode($_)
+        . "\n" } { object => "agent", id => $agent, name => $name },
+        { object => "contact", id => $contact, bot_id => $agent,
+            first_name => $name } }, "import", "--workspace", $w, "-");
+    crmapictl_ok($db, "workspace", "set", $w, "--name",
+        do { utf8::encode(my $bytes = $name); $bytes });
+    for my $command (["contact", "export", $contact, "--workspace", $w],
+        ["export", "--workspace", $w, "--object", "contact"], ["show", $w],
+        ["--json", "workspace", "show", $w]) {
+        my $out = crmapictl_ok($db, @$command);
+        unlike($out, qr/$bad/, "@$command[0, 1] escapes those of strangers");
+        utf8::decode($out);
+        $out =~ s/\\u(\w{4})/chr hex $1/ge;
+        ok(index($out, $name) >= 0, "and has them");
+    }
+    my $out = crmapictl_ok($db, "workspace", "show", $w);
+    unlike($out, qr/$bad/, "in lines they are spaces");
+    like($out, qr/^name\tA\xc3\xa9 +\xc3\xa9.*\xe2\x80\x8dZ$/m, "and nothing else is");
 };
 
 subtest "init makes a workspace that can be used at once" => sub {

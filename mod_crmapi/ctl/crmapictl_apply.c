@@ -377,7 +377,7 @@ static void print_plan(const ctl_apply_t *apply, int dry)
         }
         crm_buf_puts(&buf, "]}\n");
     }
-    fwrite(buf.data, 1, buf.len, stdout);
+    ctl_write(stdout, buf.data, buf.len);
 }
 
 /* ---- the command ---------------------------------------------------------- */

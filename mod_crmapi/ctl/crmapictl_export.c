@@ -10,6 +10,7 @@
 #include "crm_array.h"
 #include "crm_resources.h"
 #include "crm_sql_print.h"
+#include "crmapictl_output.h"
 
 /* Return the stored columns of RESOURCE, in POOL. Derived columns are left
  * out. */
@@ -55,7 +56,7 @@ static crm_error_t *write_row(void *baton, const PGresult *result)
         column++;
     }
     crm_buf_add(line, "}\n", 2);
-    return fwrite(line->data, 1, line->len, writer->out) == line->len
+    return ctl_write(writer->out, line->data, line->len)
            ? NULL : crm_error_createf(CRM_E_INTERNAL, writer->pool,
                                       "cannot write: %s", strerror(errno));
 }

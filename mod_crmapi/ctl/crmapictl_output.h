@@ -3,6 +3,8 @@
 #ifndef CRMAPICTL_OUTPUT_H
 #define CRMAPICTL_OUTPUT_H
 
+#include <stdio.h>
+
 #include "crmapictl.h"
 
 /* A column of a result. Tables of columns end with one without a name. */
@@ -27,8 +29,13 @@ void ctl_print_one(ctl_t *ctl, const char *alone, const PGresult *result,
 /* Print the first column of RESULT to stderr, a warning for each row. */
 void ctl_warn(ctl_t *ctl, const PGresult *result);
 
-/* Return TEXT in POOL with control characters replaced by spaces, safe for a
- * terminal. */
+/* Return TEXT in POOL with control characters, and those of direction, replaced by
+ * spaces, safe for a terminal. */
 const char *ctl_clean(const char *text, apr_pool_t *pool);
+
+/* Write LEN bytes of a result at TEXT, in UTF-8, to OUT. Characters in the strings of
+ * JSON that steer a terminal, or the direction of text, are escaped: strangers wrote
+ * them. Return whether OUT has no error. */
+int ctl_write(FILE *out, const char *text, apr_size_t len);
 
 #endif /* CRMAPICTL_OUTPUT_H */

@@ -7,6 +7,7 @@
 
 #include "crm_buf.h"
 #include "crmapictl_kind.h"
+#include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
 #include "crm_sql_print.h"
 
@@ -98,7 +99,7 @@ crm_error_t *ctl_show(ctl_t *ctl)
     crm_db_exec(ctl->conn, "ROLLBACK", ctl->pool);
     if (!error) {
         crm_buf_puts(&buf, "}\n");
-        fwrite(buf.data, 1, buf.len, stdout);
+        ctl_write(stdout, buf.data, buf.len);
     }
     return error;
 }
