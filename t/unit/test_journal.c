@@ -236,6 +236,41 @@ START_TEST(a_mark_that_fails)
 }
 END_TEST
 
+/* Check that reading the lines fails. */
+static void lines_fail(void)
+{
+    const char *text = "";
+    crm_error_t *error = crmd_journal_each(take, &text, crm_check_pool());
+
+    ck_assert_msg(error && crm_error_is(error, CRMD_RUN_DIR), "%s", text);
+}
+
+/* A file or a folder that cannot be read is not taken for an empty one: what it
+ * says was sent would be sent again. */
+START_TEST(what_cannot_be_read)
+{
+    const char *elsewhere = apr_pstrcat(crm_check_pool(), root, "/other", NULL);
+    crm_error_t *error;
+
+    open_journal();
+    ck_assert_ptr_null(add(16));
+    ck_assert_int_eq(mkdir(path_of("sent." ID ".20260130"), 0700), 0);
+    lines_fail();
+    ck_assert_int_eq(rmdir(path_of("sent." ID ".20260130")), 0);
+    ck_assert_str_eq(lines(), "{\"mark\":16} ");
+
+    ck_assert_int_eq(rename(path_of(""), elsewhere), 0);
+    lines_fail();
+    ck_assert_int_eq(rename(elsewhere, path_of("")), 0);
+
+    ck_assert_int_eq(mkdir(path_of("mark." ID), 0700), 0);
+    error = crmd_journal_open(&numbers, path_of(""), ID, KEEP,
+                              crm_check_pool());
+    ck_assert_ptr_nonnull(error);
+    ck_assert_int_eq(error->code, CRM_E_BAD_REQUEST);
+}
+END_TEST
+
 /* Files are the daemon's alone, and a new day or another database costs no
  * descriptor. */
 START_TEST(files_and_descriptors)
@@ -285,6 +320,7 @@ int main(void)
     tcase_add_test(journal, the_mark_only_rises);
     tcase_add_test(journal, a_write_that_fails);
     tcase_add_test(journal, a_mark_that_fails);
+    tcase_add_test(journal, what_cannot_be_read);
     tcase_add_test(journal, files_and_descriptors);
     suite_add_tcase(suite, journal);
     return crm_check_main(suite);

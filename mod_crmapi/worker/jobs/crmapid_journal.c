@@ -68,6 +68,14 @@ static crm_error_t *fault(crm_code_t code, const char *path, apr_pool_t *pool)
     return error;
 }
 
+/* Return the error that the folder PATH cannot be used because of STATUS. */
+static crm_error_t *no_folder(const char *path, apr_status_t status,
+                              apr_pool_t *pool)
+{
+    errno = APR_TO_OS_ERROR(status);
+    return fault(CRM_E_BAD_REQUEST, path, pool);
+}
+
 void crmd_numbers_raise(crmd_numbers_t *numbers, apr_int64_t number)
 {
     apr_int64_t *slot = &numbers->slot[number % CRMD_SLOTS];
@@ -104,19 +112,21 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Return the days that have a file, oldest first (const char *), in POOL. */
-static apr_array_header_t *days(apr_pool_t *pool)
+/* Set *DAYS_P to the days that have a file, oldest first (const char *), in POOL. */
+static crm_error_t *find_days(apr_array_header_t **days_p, apr_pool_t *pool)
 {
     const char *head = apr_pstrcat(pool, "sent.", journal.instance, ".", NULL);
     apr_array_header_t *found = apr_array_make(pool, 32, sizeof(char *));
     apr_size_t len = strlen(head);
+    apr_status_t status;
     apr_finfo_t info;
     apr_dir_t *dir;
 
-    if (apr_dir_open(&dir, journal.run_dir, pool)) {
-        return found;
+    status = apr_dir_open(&dir, journal.run_dir, pool);
+    if (status) {
+        return no_folder(journal.run_dir, status, pool);
     }
-    while (!apr_dir_read(&info, APR_FINFO_NAME, dir)) {
+    while (!(status = apr_dir_read(&info, APR_FINFO_NAME, dir))) {
         if (!strncmp(info.name, head, len)
             && strlen(info.name) == len + DAY_LEN) {
             APR_ARRAY_PUSH(found, const char *) = apr_pstrdup(
@@ -125,15 +135,20 @@ static apr_array_header_t *days(apr_pool_t *pool)
     }
     apr_dir_close(dir);
     qsort(found->elts, (size_t)found->nelts, sizeof(char *), by_name);
-    return found;
+    *days_p = found;
+    return APR_STATUS_IS_ENOENT(status) ? NULL
+           : no_folder(journal.run_dir, status, pool);
 }
 
 /* Delete the days that are too old. */
 static void trim(apr_pool_t *pool)
 {
-    apr_array_header_t *all = days(pool);
+    apr_array_header_t *all;
     char oldest[DAY_LEN + 1];
 
+    if (find_days(&all, pool)) {
+        return;
+    }
     day_of(oldest, apr_time_now() - journal.keep);
     for (int i = 0; i < all->nelts; i++) {
         const char *day = APR_ARRAY_IDX(all, i, const char *);
@@ -168,6 +183,9 @@ static crm_error_t *each_of_day(const char *day,
             error = take(baton, line);
         }
     }
+    if (!error && ferror(file)) {
+        error = fault(CRM_E_BAD_REQUEST, path, pool);
+    }
     fclose(file);
     return error;
 }
@@ -175,8 +193,9 @@ static crm_error_t *each_of_day(const char *day,
 crm_error_t *crmd_journal_each(crm_error_t *(*take)(void *, const char *),
                                void *baton, apr_pool_t *scratch_pool)
 {
-    apr_array_header_t *all = days(scratch_pool);
+    apr_array_header_t *all;
 
+    CRM_ERR(find_days(&all, scratch_pool));
     for (int i = 0; i < all->nelts; i++) {
         CRM_ERR(each_of_day(APR_ARRAY_IDX(all, i, const char *), take, baton,
                             scratch_pool));
@@ -200,14 +219,15 @@ static crm_error_t *read_mark(crmd_numbers_t *numbers, apr_pool_t *pool)
 {
     const char *path = mark_path(pool);
     FILE *file = fopen(path, "re");
-    char line[LINE_SIZE];
+    crm_error_t *error = NULL;
+    char line[LINE_SIZE] = "";
     char *at = line;
 
     if (!file) {
         return errno == ENOENT ? NULL : fault(CRM_E_BAD_REQUEST, path, pool);
     }
-    if (!fgets(line, sizeof(line), file)) {
-        *line = '\0';
+    if (!fgets(line, sizeof(line), file) && ferror(file)) {
+        error = fault(CRM_E_BAD_REQUEST, path, pool);
     }
     fclose(file);
     for (int i = 0; i < CRMD_SLOTS; i++) {
@@ -217,7 +237,7 @@ static crm_error_t *read_mark(crmd_numbers_t *numbers, apr_pool_t *pool)
             numbers->slot[i] = n;
         }
     }
-    return NULL;
+    return error;
 }
 
 /* ---- writing ------------------------------------------------------------- */
@@ -248,12 +268,17 @@ crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
     const char *path = mark_path(scratch_pool);
     char *new = apr_pstrcat(scratch_pool, path, ".XXXXXX", NULL);
     crmd_numbers_t all = *numbers;
+    crm_error_t *error;
     char text[CRMD_SLOTS * 21 + 2];
     apr_size_t len = 0;
     int fd, good;
 
     /* Another daemon may use the same folder. */
-    CRM_ERR(read_mark(&all, scratch_pool));
+    error = read_mark(&all, scratch_pool);
+    if (error) {
+        error->code = CRM_E_UNAVAILABLE;
+        return wrote(error);
+    }
     for (int i = 0; i < CRMD_SLOTS; i++) {
         len += (apr_size_t)apr_snprintf(text + len, sizeof(text) - len,
                                         "%" APR_INT64_T_FMT "%c", all.slot[i],
@@ -265,8 +290,7 @@ crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
         close(fd);
     }
     if (!good || rename(new, path) || !crm_file_sync_folder(journal.run_dir)) {
-        crm_error_t *error = fault(CRM_E_UNAVAILABLE, path, scratch_pool);
-
+        error = fault(CRM_E_UNAVAILABLE, path, scratch_pool);
         unlink(new);
         return wrote(error);
     }
@@ -312,15 +336,16 @@ crm_error_t *crmd_journal_open(crmd_numbers_t *numbers, const char *run_dir,
     crm_error_t *error;
 
     if (status && !APR_STATUS_IS_EEXIST(status)) {
-        errno = APR_TO_OS_ERROR(status);
-        return fault(CRM_E_BAD_REQUEST, run_dir, scratch_pool);
+        return no_folder(run_dir, status, scratch_pool);
     }
     memset(numbers, 0, sizeof(*numbers));
     apr_cpystrn(journal.run_dir, run_dir, sizeof(journal.run_dir));
     apr_cpystrn(journal.instance, instance, sizeof(journal.instance));
     journal.keep = keep;
-    all = days(scratch_pool);
-    error = read_mark(numbers, scratch_pool);
+    error = find_days(&all, scratch_pool);
+    if (!error) {
+        error = read_mark(numbers, scratch_pool);
+    }
     if (!error && all->nelts) {
         error = each_of_day(APR_ARRAY_IDX(all, all->nelts - 1, const char *),
                             raise_by, numbers, scratch_pool);

@@ -47,7 +47,8 @@ crm_error_t *crmd_journal_add(const char *line, apr_size_t len, int sync,
                               apr_pool_t *scratch_pool);
 
 /* Call TAKE with BATON for each complete line of all files, oldest first, until
- * it returns an error. LINE has no line feed and lives until TAKE returns. */
+ * it returns an error. LINE has no line feed and lives until TAKE returns. Errors:
+ * that of TAKE; the folder or a file cannot be read (CRM_E_BAD_REQUEST). */
 crm_error_t *crmd_journal_each(crm_error_t *(*take)(void *baton,
                                                     const char *line),
                                void *baton, apr_pool_t *scratch_pool);
