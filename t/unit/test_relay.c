@@ -14,6 +14,7 @@
 
 #include "apr_strings.h"
 
+#include "crmapid_outbox.h"
 #include "crmapid_relay.h"
 
 #define MAIL_CHANNEL (&crm_channels[CRM_CHANNEL_EMAIL])
@@ -230,6 +231,31 @@ START_TEST(no_folder_is_not_now)
 }
 END_TEST
 
+/* Whether the mail was read there is not known. */
+START_TEST(what_was_read_must_be_known)
+{
+    crmd_config_t *config = config_of();
+    apr_int64_t forgotten;
+    int fd;
+
+    ck_assert_int_eq(hand_over(config, &message).verdict, CRMD_SENT);
+    ck_assert_ptr_null(crmd_outbox_forget(&forgotten, apr_pstrcat(
+        crm_check_pool(), root, "/none", NULL), NULL, crm_check_pool()));
+    ck_assert_int_eq(unlink(apr_pstrcat(crm_check_pool(), config->maildir,
+                                        "/new/" ID ".crmapi", NULL)), 0);
+    ck_assert_int_eq(rmdir(apr_pstrcat(crm_check_pool(), config->maildir,
+                                       "/cur", NULL)), 0);
+    fd = open(apr_pstrcat(crm_check_pool(), config->maildir, "/cur", NULL),
+              O_CREAT | O_WRONLY, 0600);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    ck_assert_int_eq(hand_over(config, &message).verdict, CRMD_NOT_NOW);
+    ck_assert_int_eq(count(config, "new"), 0);
+    ck_assert_ptr_nonnull(crmd_outbox_forget(&forgotten, config->maildir,
+                                             NULL, crm_check_pool()));
+}
+END_TEST
+
 START_TEST(no_room_is_not_now)
 {
     crmd_config_t *config = config_of();
@@ -278,6 +304,7 @@ int main(void)
     tcase_add_test(maildir, handed_over_again_it_stays_one);
     tcase_add_test(maildir, threads_make_one_file_too);
     tcase_add_test(maildir, no_folder_is_not_now);
+    tcase_add_test(maildir, what_was_read_must_be_known);
     tcase_add_test(maildir, no_room_is_not_now);
     tcase_add_test(maildir, an_id_is_no_path);
     suite_add_tcase(suite, maildir);

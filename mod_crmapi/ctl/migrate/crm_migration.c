@@ -9,6 +9,8 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_file.h"
+
 /* Beginnings of lines that say how to apply a file. */
 #define MIN_MODULE "-- min_module: "
 #define STEP "-- step: "
@@ -284,23 +286,23 @@ crm_error_t *crm_migration_read(apr_array_header_t **migrations_p,
 {
     apr_array_header_t *migrations = apr_array_make(result_pool, 8,
                                                     sizeof(crm_migration_t));
-    apr_finfo_t entry;
-    apr_dir_t *handle;
-    apr_status_t status = apr_dir_open(&handle, dir, result_pool);
+    apr_array_header_t *names;
+    apr_status_t status = crm_file_names(&names, dir, result_pool);
 
     if (status) {
         return crm_migration_fault(result_pool, "CRM2102: cannot read the"
                                    " folder %s: %pm", dir, &status);
     }
-    while (!apr_dir_read(&entry, APR_FINFO_NAME, handle)) {
-        if (number_of(entry.name)) {
+    for (int i = 0; i < names->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(names, i, const char *);
+
+        if (number_of(name)) {
             crm_migration_t *migration = apr_array_push(migrations);
 
-            migration->number = number_of(entry.name);
-            migration->name = apr_pstrdup(result_pool, entry.name);
+            migration->number = number_of(name);
+            migration->name = name;
         }
     }
-    apr_dir_close(handle);
     qsort(migrations->elts, (size_t)migrations->nelts,
           sizeof(crm_migration_t), by_number);
     for (int i = 0; i < migrations->nelts; i++) {

@@ -16,7 +16,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "apr_file_info.h"
 #include "apr_file_io.h"
 #include "apr_strings.h"
 #include "apr_tables.h"
@@ -116,28 +115,23 @@ static int by_name(const void *a, const void *b)
 static crm_error_t *find_days(apr_array_header_t **days_p, apr_pool_t *pool)
 {
     const char *head = apr_pstrcat(pool, "sent.", journal.instance, ".", NULL);
-    apr_array_header_t *found = apr_array_make(pool, 32, sizeof(char *));
+    apr_array_header_t *found = apr_array_make(pool, 32, sizeof(char *)), *names;
+    apr_status_t status = crm_file_names(&names, journal.run_dir, pool);
     apr_size_t len = strlen(head);
-    apr_status_t status;
-    apr_finfo_t info;
-    apr_dir_t *dir;
 
-    status = apr_dir_open(&dir, journal.run_dir, pool);
     if (status) {
         return no_folder(journal.run_dir, status, pool);
     }
-    while (!(status = apr_dir_read(&info, APR_FINFO_NAME, dir))) {
-        if (!strncmp(info.name, head, len)
-            && strlen(info.name) == len + DAY_LEN) {
-            APR_ARRAY_PUSH(found, const char *) = apr_pstrdup(
-                pool, info.name + len);
+    for (int i = 0; i < names->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(names, i, const char *);
+
+        if (!strncmp(name, head, len) && strlen(name) == len + DAY_LEN) {
+            APR_ARRAY_PUSH(found, const char *) = name + len;
         }
     }
-    apr_dir_close(dir);
     qsort(found->elts, (size_t)found->nelts, sizeof(char *), by_name);
     *days_p = found;
-    return APR_STATUS_IS_ENOENT(status) ? NULL
-           : no_folder(journal.run_dir, status, pool);
+    return NULL;
 }
 
 /* Delete the days that are too old. */

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "apr_file_info.h"
 #include "apr_file_io.h"
 #include "apr_strings.h"
 
@@ -43,24 +42,27 @@ static crm_error_t *make_folders(const char *root, apr_pool_t *pool)
     return NULL;
 }
 
-/* Return whether a mail reader has moved NAME to ROOT/cur, where ":2," and
+/* Set *FOUND_P to whether a mail reader has moved NAME to ROOT/cur, where ":2," and
  * flags follow its name. */
-static int was_read(const char *root, const char *name, apr_pool_t *pool)
+static crm_error_t *look_in_cur(int *found_p, const char *root,
+                                const char *name, apr_pool_t *pool)
 {
+    const char *folder = apr_pstrcat(pool, root, "/cur", NULL);
     apr_size_t len = strlen(name);
-    apr_finfo_t info;
-    apr_dir_t *dir;
-    int found = 0;
+    apr_array_header_t *names;
+    apr_status_t status = crm_file_names(&names, folder, pool);
 
-    if (apr_dir_open(&dir, apr_pstrcat(pool, root, "/cur", NULL), pool)) {
-        return 0;
+    *found_p = 0;
+    if (status) {
+        errno = APR_TO_OS_ERROR(status);
+        return fault(folder, pool);
     }
-    while (!found && !apr_dir_read(&info, APR_FINFO_NAME, dir)) {
-        found = !strncmp(info.name, name, len)
-            && (!info.name[len] || info.name[len] == ':');
+    for (int i = 0; i < names->nelts && !*found_p; i++) {
+        const char *one = APR_ARRAY_IDX(names, i, const char *);
+
+        *found_p = !strncmp(one, name, len) && (!one[len] || one[len] == ':');
     }
-    apr_dir_close(dir);
-    return found;
+    return NULL;
 }
 
 /* Write MAIL to a new file in ROOT/tmp and set *PATH_P to its path. mkostemp()
@@ -98,9 +100,11 @@ static crm_error_t *deliver(const char *root, const char *name,
     const char *path = apr_pstrcat(pool, folder, "/", name, NULL);
     crm_error_t *error = NULL;
     char *temporary;
+    int was_read;
 
     CRM_ERR(make_folders(root, pool));
-    if (!was_read(root, name, pool)) {
+    CRM_ERR(look_in_cur(&was_read, root, name, pool));
+    if (!was_read) {
         CRM_ERR(write_file(&temporary, root, name, mail, pool));
         if (link(temporary, path) && errno != EEXIST) {
             error = fault(path, pool);

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "apr_file_info.h"
 #include "apr_strings.h"
 #include "apr_tables.h"
 
+#include "crm_file.h"
 #include "crm_sql.h"
 #include "crm_uuid.h"
 
@@ -57,28 +57,28 @@ static crm_error_t *forget(outbox_t *outbox)
  * message. */
 static crm_error_t *look(outbox_t *outbox)
 {
-    crm_error_t *error = NULL;
-    char id[CRM_UUID_LEN + 1];
-    apr_finfo_t info;
-    apr_dir_t *dir;
+    apr_array_header_t *names;
+    apr_status_t status = crm_file_names(&names, outbox->folder, outbox->pool);
 
-    if (apr_dir_open(&dir, outbox->folder, outbox->pool)) {
-        return NULL;
+    if (status && !APR_STATUS_IS_ENOENT(status)) {
+        return crm_error_createf(CRM_E_UNAVAILABLE, outbox->pool, "%s: %pm",
+                                 outbox->folder, &status);
     }
-    while (!error && !apr_dir_read(&info, APR_FINFO_NAME, dir)) {
-        if (strlen(info.name) > CRM_UUID_LEN
-            && crm_uuid_parse(id, info.name, CRM_UUID_LEN)) {
+    for (int i = 0; i < names->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(names, i, const char *);
+        char id[CRM_UUID_LEN + 1];
+
+        if (strlen(name) > CRM_UUID_LEN
+            && crm_uuid_parse(id, name, CRM_UUID_LEN)) {
             APR_ARRAY_PUSH(outbox->ids, const char *) =
                 apr_pstrdup(outbox->pool, id);
-            APR_ARRAY_PUSH(outbox->names, const char *) =
-                apr_pstrdup(outbox->pool, info.name);
+            APR_ARRAY_PUSH(outbox->names, const char *) = name;
         }
         if (outbox->ids->nelts == BATCH) {
-            error = forget(outbox);
+            CRM_ERR(forget(outbox));
         }
     }
-    apr_dir_close(dir);
-    return error ? error : forget(outbox);
+    return forget(outbox);
 }
 
 crm_error_t *crmd_outbox_forget(apr_int64_t *count_p, const char *root,
