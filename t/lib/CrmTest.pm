@@ -133,6 +133,7 @@ sub database {
         if ($template // "") eq $CrmTest::Postgres::TEMPLATE;
     my $name = $pg->create_database($template, $BUILD{CTL});
     push @databases, [$$, $name];
+    CrmTest::Pooler->set_roles($pg, $name) if $template && CrmTest::Pooler->mode;
     return $name;
 }
 

@@ -5,12 +5,13 @@ package CrmTest::Pooler;
 use strict;
 use warnings;
 use Cwd qw(abs_path);
+use Fcntl qw(LOCK_EX);
 use File::Basename qw(dirname);
 use File::Path qw(remove_tree);
 use File::Temp qw(tempdir);
 use CrmTest::Postgres;
-use CrmTest::Process qw(unprivileged demoted spawn end_process wait_for
-    read_file write_file);
+use CrmTest::Process qw(unprivileged demoted run_program spawn end_process
+    wait_for read_file write_file);
 
 my $own;        # the one of this run that this process started
 
@@ -35,6 +36,23 @@ sub conninfo {
         $self = $own;
     }
     return "host=$self->{dir} port=6432 dbname=$database user=$role";
+}
+
+# Give the logins their settings in DATABASE of SERVER, as docs/scaling.md asks for:
+# what a session sets itself reaches one of the pooler's. One at a time, because roles
+# belong to the server.
+sub set_roles {
+    my ($class, $server, $database) = @_;
+
+    open(my $lock, ">>", "$server->{dir}/lock") or die "CrmTest: $!\n";
+    flock($lock, LOCK_EX) or die "CrmTest: $!\n";
+    for ([api => $CrmTest::Postgres::API], [worker => $CrmTest::Postgres::WORKER]) {
+        my ($code, $out, $err) = run_program(command => [$CrmTest::BUILD{CTL},
+            "--database",
+            $server->conninfo($database, $CrmTest::Postgres::SUPERUSER),
+            "role", "create", @$_]);
+        die "CrmTest: role create: $err$out\n" if $code;
+    }
 }
 
 # Return the pgbouncer.ini of docs/scaling.md for MODE.
