@@ -399,19 +399,17 @@ static void end_element(void *baton, const xmlChar *name)
     }
 }
 
-/* Newer releases of libxml2 give any length of text at once. */
+/* Newer releases of libxml2 give any length of text at once. No character is cut. */
 static void characters(void *baton, const xmlChar *text, int len)
 {
     writer_t *writer = baton;
 
-    for (int i = 0, n; i < len && !writer->gone; i += n) {
-        for (n = 1; i + n < len && (text[i + n] & 0xc0) == 0x80; n++) {
-        }
-        put(writer->buf, (const char *)text + i, (apr_size_t)n);
-        if (is_full(writer->buf)) {
+    for (int i = 0; i < len && !writer->gone; i++) {
+        if (is_full(writer->buf) && (text[i] & 0xc0) != 0x80) {
             stop(writer, CRM_MAIL_CUT_HTML);
             return;
         }
+        put(writer->buf, (const char *)text + i, 1);
     }
 }
 
