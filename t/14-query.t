@@ -166,7 +166,7 @@ subtest "7.5 a '+' in an address that arrived as a space" => sub {
 };
 
 subtest "contacts: phone numbers, digits to digits (7.8)" => sub {
-    my $own = workspace($httpd);
+    my ($own, $other) = (workspace($httpd), workspace($httpd));
     my %numbers = (
         zero => ["+49 (0) 151 5550009"], wide => ["\x{ff0b}49 171 5550009"],
         arabic => ["+\x{664}\x{669} 1725550009"], words => ["+1-800-FLOWERS 22"],
@@ -177,6 +177,9 @@ subtest "contacts: phone numbers, digits to digits (7.8)" => sub {
     @id{@names} = $own->import_objects([map { { object => "contact",
         bot_id => $own->agent, first_name => $_,
         phone_numbers => $numbers{$_} } } @names]);
+    # what begins so in another workspace does not matter
+    $other->import_objects([{ object => "contact", bot_id => $other->agent,
+        phone_numbers => ["0151 5550009", "0305550009"] }]);
     for my $case (
         ["+49 151 5550009", "zero", "a trunk zero is not a part of it"],
         ["0151 5550009", "zero", "as it is dialled there"],

@@ -224,6 +224,20 @@ subtest "13.3 what is 422" => sub {
     my $other = $c->get("/api/v1/companies?cursor=*&page_size=2")
         ->json->{pagination}{next_cursor};
     $wrong->("another list's", cursor => $other);
+    # lists that differ by their names only
+    my @lists = qw(agents forms pipelines);
+    my %next;
+    for my $list (@lists) {
+        my ($object) = $list =~ /(.*)s/;
+        $w->import_objects([map { { object => $object, name => "N",
+            ($object eq "agent" ? () : (bot_id => $w->agent)) } } 1, 2]);
+        $next{$list} = $c->get("/api/v1/$list?cursor=*&page_size=1")
+            ->json->{pagination}{next_cursor};
+    }
+    for my $list (@lists) {
+        status_is($c->get("/api/v1/$list", query => { cursor => $next{$_} }),
+            $_ eq $list ? 200 : 422, "$list with the cursor of $_") for @lists;
+    }
     my $twin = workspace($httpd);
     $twin->import_objects([map { { object => "contact",
         bot_id => $twin->agent } } 1 .. 3]);
