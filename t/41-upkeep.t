@@ -337,4 +337,35 @@ subtest "a task that was begun before the clock was set back" => sub {
         AND task <> 't'"), 0, "by a daemon, too");
 };
 
+subtest "each task runs when it is due, whatever becomes of the others" => sub {
+    my $own = database();
+    my $id = uuid();
+    sql($own, "INSERT INTO crmapi.workspace (id, name, slug) VALUES ('$id', 'W',
+        'w')");
+    my $worker = worker(database => $own, no_start => 1);
+    my $rows = sub { join " ", map { scalar sql($own, "SELECT count(*) FROM
+        crmapi.$_ WHERE workspace_id = '$id'") } qw(intake_event event) };
+    my $make = sub { sql($own, "DELETE FROM crmapi.$_->[0]; INSERT INTO
+        crmapi.$_->[0] $_->[1] SELECT $_->[2] FROM crmapi.workspace w,
+        generate_series(1, 1) n") for @TASKS[1, 3] };
+    $make->();
+    $worker->once;
+    is($rows->(), "0 0", "the first time, all are");
+    $make->();
+    $worker->once;
+    is($rows->(), "1 1", "then none is");
+    sql($own, "DELETE FROM crmapi.upkeep WHERE task = 'deliveries'");
+    $worker->once;
+    is($rows->(), "1 0", "one is, and no other");
+    sql($own, "DELETE FROM crmapi.upkeep; ALTER FUNCTION crmapi.event_trim"
+        . " RENAME TO no_trim");
+    $worker->expect_log(qr/ error: .*CRM3203: upkeep of deliveries: .*event_trim/);
+    $make->();
+    $worker->once;
+    is($rows->(), "0 1", "one that fails keeps no other from it");
+    like(scalar sql($own, "SELECT result FROM crmapi.upkeep WHERE task ="
+        . " 'deliveries' AND ended_at IS NOT NULL"), qr/event_trim/,
+        "and has ended with the reason");
+};
+
 done_testing;

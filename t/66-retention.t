@@ -271,6 +271,9 @@ subtest "submissions" => sub {
     is_deeply(left("submission"), [$ids[1]], "the old one is gone");
     is($c->get("/api/v1/forms/$form/submissions")->json->{pagination}{total}, 1,
         "and its total is right");
+    $worker->once(scalar sql($database, "SELECT to_char(now() + interval '16 days',
+        'YYYY-MM-DD') || 'T00:00:00Z'"));
+    is_deeply(left("submission"), [], "the other one, when it is old");
 };
 
 subtest "events: an older cursor is gone, as after keep_deliveries" => sub {
