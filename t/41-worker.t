@@ -489,6 +489,52 @@ subtest "a lease is of one job of a workspace, of a daemon and an attempt" => su
     sql($database, "DELETE FROM crmapi.job WHERE $in");
 };
 
+subtest "workspaces take turns, each with its earliest job first" => sub {
+    my @of = sort map { crmapictl_ok($database, qw(workspace create --name T),
+        "--slug", $_) } qw(turn-1 turn-2);
+    # in each: 1 h, 2 h ago, and in 1 h
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind, run_at)
+        SELECT w, 'test.x', now() + h * interval '1 h'
+        FROM unnest('{@{[join ',', @of]}}'::uuid[]) w,
+            unnest(ARRAY[-1, -2, 1]) WITH ORDINALITY h (h, n) ORDER BY w, n");
+    my $claim = sub { my ($after, $at) = @_;
+        my ($row) = sql($database, "SELECT c.workspace_id, c.attempts,
+                round(extract(epoch FROM j.run_at - now()) / 3600),
+                round(extract(epoch FROM c.taken_at - now()) / 3600)
+            FROM crmapi.job_claim('test', 'me', '1 h', now() + $at, "
+            . ($after ? "'$after'" : "NULL") . ") c JOIN crmapi.job j
+            ON j.workspace_id = c.workspace_id AND j.id = c.id");
+        return $row ? join " ", @$row : "none" };
+    for my $case ([undef, "$of[0] 1 -2 0"], [$of[0], "$of[1] 1 -2 0"],
+            [$of[1], "$of[0] 1 -1 0"], [$of[0], "$of[1] 1 -1 0"],
+            [$of[1], "none"]) {
+        my ($after, $is) = @$case;
+        is($claim->($after, "interval '0'"), $is, "after " . ($after // "none"));
+    }
+    sql($database, "SELECT crmapi.job_poll('{test}', now() + interval '2 h')");
+    is($claim->($of[0], "interval '2 h'"), "$of[1] 1 1 2", "what is due then");
+    sql($database, "DELETE FROM crmapi.job WHERE kind = 'test.x'");
+};
+
+subtest "a poll says of each lane whether a job is due, and when the next is" => sub {
+    my $poll = sub { join ", ", map { join " ", map { $_ // "-" } @$_ }
+        sql($database, "SELECT lane, ready, round(wait / 1e6 / 3600) FROM
+            crmapi.job_poll('{test,taste}', now() + $_[0]) ORDER BY lane") };
+    is($poll->("interval '0'"), "taste f -, test f -", "no job");
+    # the one that is next was made later
+    sql($database, "INSERT INTO crmapi.job (workspace_id, kind, run_at)
+        VALUES ('$workspace', 'test.x', now() + interval '5 h'),
+            ('$workspace', 'test.x', now() + interval '2 h')");
+    is($poll->("interval '0'"), "taste f -, test f 2", "two that wait");
+    is($poll->("interval '3 h'"), "taste f -, test t 5", "one is due then");
+    sql($database, "SET session_replication_role = replica; INSERT INTO crmapi.job
+        (workspace_id, kind, run_at, is_due) VALUES ('$workspace', 'taste.x',
+            now() - interval '1 h', false)");
+    is($poll->("interval '-2 h'"), "taste f 0, test t 5", "none is due in the past");
+    is($poll->("interval '0'"), "taste t -, test t 5", "what nobody saw come");
+    sql($database, "DELETE FROM crmapi.job WHERE kind IN ('test.x', 'taste.x')");
+};
+
 subtest "the database goes away and comes back" => sub {
     my $worker = worker(database => $database, conf => { poll => "2s" });
     # A session that ended while it was idle is opened again without a word.
