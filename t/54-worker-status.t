@@ -141,6 +141,9 @@ subtest "jobs that fail, that are given up, and whose end is not recorded" => su
         $w->ctl("workspace", "release", $w->id) if $n == 59;
         is(becomes($failed, $before->{$failed} + $n - 58), $before->{$failed}
             + $n - 58, "attempt $n: an error");
+        like(scalar sql($database, "SELECT last_error FROM crmapi.job WHERE payload"
+            . " ->> 'enrollment_id' = '$id'"), qr/sequence_template/,
+            "which job list shows") if $n == 59;
     }
     is(becomes($dead, $before->{$dead} + 1), $before->{$dead} + 1,
         "the last one: given up");

@@ -278,6 +278,7 @@ subtest "12.3 what counts as delivered, and what does not" => sub {
         "flood/flood" => ["delivered", 200],
         "bytes/bytes" => ["delivered", 200],
         "busy/503:900" => ["pending", 503, qr/503/, 900],
+        "broken/500:900" => ["pending", 500, qr/500/, 5],
         "slow/429:7200" => ["pending", 429, qr/429/, 7200],
         "teapot/418:7200" => ["pending", 418, qr/418/, 5],
         "days/503:1000000" => ["pending", 503, qr/503/, 86400],
