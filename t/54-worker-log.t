@@ -35,11 +35,12 @@ $worker->expect_log(qr/CRM3102/);
 $worker->start;
 # The kind goes into the message.
 my @nasty = (q(sequence."quoted" \\back\\), "sequence.tab\tline\nend\x7f",
-    "sequence.ünïcode \x{1F600}" . "x" x 900);
+    "sequence.ünïcode \x{1F600}" . "x" x 900,
+    "sequence.\x{9b}31m \x{202e}gnp \x{2066}\x{61c}\x{200d}x");
 my @ids = map { s/'/''/gr } @nasty;
 @ids = map { utf8::encode(my $kind = $_); job($kind) } @ids;
 ok(wait_for(sub { sql($database, "SELECT count(*) FROM crmapi.job
-    WHERE state = 'dead'") == 3 }, 20), "jobs that nobody knows are given up");
+    WHERE state = 'dead'") == @ids }, 20), "jobs that nobody knows are given up");
 my @objects = objects();
 
 subtest "what each line has" => sub {
@@ -69,7 +70,8 @@ subtest "lines about a job name it" => sub {
         is($dead->{lane}, "sequence", "lane");
         is($dead->{workspace}, $workspace, "workspace");
         is($dead->{level}, "warning", "level");
-        my $kind = $nasty[$i] =~ s/[\x00-\x1f\x7f]/ /gr;
+        my $kind = $nasty[$i]
+            =~ s/[\x00-\x1f\x7f-\x9f\x{202a}-\x{202e}\x{2066}-\x{2069}\x{61c}]/ /gr;
         is(substr($dead->{message}, 0, length("job $ids[$i] ($kind")),
             "job $ids[$i] ($kind", "the message as it is");
     }
@@ -121,9 +123,9 @@ subtest "the journal gets the level, too" => sub {
     like($line // "", qr/^<4>\{/, "before the object");
     ok(eval { $strict->decode(substr $line, 3) }, "an object") or diag($line);
     $worker->configure({ log_format => "text", log_level => "warning" });
-    job("sequence.two\nlines");
+    job("sequence.two\n\xc2\x9b\xe2\x80\xaelines");
     $err = $worker->once;
-    like($err, qr/\A<4>CRM3102: job \d+ \(sequence\.two lines\) [^\n]*\n\z/,
+    like($err, qr/\A<4>CRM3102: job \d+ \(sequence\.two   lines\) [^\n]*\n\z/,
         "a line of text has no time: the journal has one; no other level is there");
     $worker->configure({ log_level => "debug" });
 };

@@ -301,6 +301,29 @@ int crm_text_has_control(const char *s, apr_size_t len)
     return 0;
 }
 
+apr_size_t crm_text_steers(unsigned *code_p, const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    unsigned code = *p;
+    apr_size_t len = 1;
+
+    if (code >= 0xc2 && code <= 0xdf && (p[1] & 0xc0) == 0x80) {
+        code = (code & 0x1f) << 6 | (p[1] & 0x3f);
+        len = 2;
+    }
+    else if (code == 0xe2 && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80) {
+        code = 0x2000 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3f);
+        len = 3;
+    }
+    else if (code != 0x7f) {
+        return 0;
+    }
+    *code_p = code;
+    return code <= 0x9f || code == 0x61c || code == 0x200e || code == 0x200f
+           || (code >= 0x202a && code <= 0x202e)
+           || (code >= 0x2066 && code <= 0x2069) ? len : 0;
+}
+
 const char *crm_text_email(const char *s, apr_size_t len)
 {
     const char *at = memchr(s, '@', len);

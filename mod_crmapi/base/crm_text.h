@@ -56,6 +56,11 @@ int crm_text_is_in(apr_int32_t c, const crm_chars_t *ranges, apr_size_t count);
 /* Return whether the LEN bytes at S have an ASCII control character. */
 int crm_text_has_control(const char *s, apr_size_t len);
 
+/* If the character at TEXT, which ends with a NUL, steers a terminal or the direction
+ * of text, return its length, with its number in *CODE_P; otherwise 0. Those below
+ * U+0020 do not count: JSON has them only escaped. */
+apr_size_t crm_text_steers(unsigned *code_p, const char *text);
+
 /* Remove ASCII white space from both ends of *S_P, *LEN_P. */
 void crm_text_trim(const char **s_p, apr_size_t *len_p);
 

@@ -9,31 +9,8 @@
 
 #include "crm_buf.h"
 #include "crm_db.h"
+#include "crm_text.h"
 #include "crm_time.h"
-
-/* If the character at TEXT steers a terminal or the direction of text, return its
- * length, with its number in *CODE_P; otherwise 0. Those below U+0020 do not count:
- * JSON has them only escaped. */
-static size_t steers(unsigned *code_p, const char *text)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    unsigned code;
-
-    *code_p = *p;
-    if (*p == 0x7f) {
-        return 1;
-    }
-    if (*p == 0xc2 || *p == 0xd8) {
-        *code_p = code = (*p & 0x1fu) << 6 | (p[1] & 0x3fu);
-        return code <= 0x9f || code == 0x61c ? 2 : 0;
-    }
-    if (*p != 0xe2 || (p[1] != 0x80 && p[1] != 0x81)) {
-        return 0;
-    }
-    *code_p = code = 0x2000 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
-    return code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e)
-           || (code >= 0x2066 && code <= 0x2069) ? 3 : 0;
-}
 
 const char *ctl_clean(const char *text, apr_pool_t *pool)
 {
@@ -41,7 +18,7 @@ const char *ctl_clean(const char *text, apr_pool_t *pool)
     unsigned code;
 
     for (char *p = clean; *p; p++) {
-        size_t len = (unsigned char)*p < ' ' ? 1 : steers(&code, p);
+        size_t len = (unsigned char)*p < ' ' ? 1 : crm_text_steers(&code, p);
 
         memset(p, ' ', len);
         p += len ? len - 1 : 0;
@@ -55,7 +32,7 @@ int ctl_write(FILE *out, const char *text, apr_size_t len)
     unsigned code;
 
     for (const char *p = text; p < end; p++) {
-        size_t one = steers(&code, p);
+        size_t one = crm_text_steers(&code, p);
 
         if (one) {
             fwrite(rest, 1, (size_t)(p - rest), out);

@@ -89,8 +89,17 @@ static void write_time(char *out, apr_size_t size)
                  now.tm_min, now.tm_sec, now.tm_usec / 1000);
 }
 
-/* Write TEXT at LEVEL to LINE as text. Return its length. Control characters
- * become spaces. */
+/* Return the length of the character at TEXT if it is one of control or direction,
+ * which lines do not have, otherwise 0. */
+static apr_size_t unwanted(const char *text)
+{
+    unsigned code;
+
+    return (unsigned char)*text < ' ' ? 1 : crm_text_steers(&code, text);
+}
+
+/* Write TEXT at LEVEL to LINE as text. Return its length. Characters of control and
+ * direction become spaces. */
 static int write_text(char *line, crm_level_t level, const char *text)
 {
     char time[32];
@@ -101,28 +110,32 @@ static int write_text(char *line, crm_level_t level, const char *text)
         len = apr_snprintf(line, LINE, "%s [%d] %s: ", time, (int)getpid(),
                            names[level]);
     }
-    for (; *text && len < LINE - TAIL; text++) {
-        line[len++] = (unsigned char)*text < ' ' ? ' ' : *text;
+    while (*text && len < LINE - TAIL) {
+        apr_size_t n = unwanted(text);
+
+        line[len++] = n ? ' ' : *text;
+        text += n ? n : 1;
     }
     return len;
 }
 
 /* Write TEXT to LINE at LEN as the inside of a JSON string, until LINE is full.
- * Return the new length. Control characters become spaces; invalid UTF-8
- * becomes U+FFFD. */
+ * Return the new length. Characters of control and direction become spaces; invalid
+ * UTF-8 becomes U+FFFD. */
 static int write_string(char *line, int len, const char *text)
 {
     apr_size_t left = strlen(text);
 
     while (left && len < LINE - TAIL) {
-        apr_size_t n = 1;
+        apr_size_t n = unwanted(text);
 
-        if ((unsigned char)*text < ' ' || *text == 0x7f) {
+        if (n) {
             line[len++] = ' ';
         }
         else if (*text == '"' || *text == '\\') {
             line[len++] = '\\';
             line[len++] = *text;
+            n = 1;
         }
         else if (crm_text_next(&n, text, left) < 0) {
             memcpy(line + len, "\xef\xbf\xbd", 3);

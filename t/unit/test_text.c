@@ -185,6 +185,30 @@ START_TEST(one_line_for_logs_and_headers)
 }
 END_TEST
 
+/* U+0000 to U+2FFF, each whole, and without its last byte. */
+START_TEST(what_steers_a_terminal_or_the_direction)
+{
+    for (unsigned c = 1; c < 0x3000; c++) {
+        int is_one = (c >= 0x7f && c <= 0x9f) || c == 0x61c || c == 0x200e
+                     || c == 0x200f || (c >= 0x202a && c <= 0x202e)
+                     || (c >= 0x2066 && c <= 0x2069);
+        char text[] = {0, 0, 0, '\x80', 0};
+        unsigned code = 0, len = c < 0x80 ? 1 : c < 0x800 ? 2 : 3;
+
+        text[0] = (char)(c < 0x80 ? c : c < 0x800 ? 0xc0 | c >> 6
+                         : 0xe0 | c >> 12);
+        text[len - 1] = (char)(len > 1 ? 0x80 | (c & 0x3f) : c);
+        if (len == 3) {
+            text[1] = (char)(0x80 | (c >> 6 & 0x3f));
+        }
+        ck_assert_msg(crm_text_steers(&code, text) == (is_one ? len : 0)
+                      && (!is_one || code == c), "U+%04x", c);
+        text[len - 1] = '\0';
+        ck_assert_msg(!crm_text_steers(&code, text), "U+%04x cut", c);
+    }
+}
+END_TEST
+
 START_TEST(ascii_white_space_is_trimmed)
 {
     static const struct {
@@ -369,6 +393,7 @@ int main(void)
     tcase_add_test(fold, ascii_white_space_is_trimmed);
     tcase_add_test(fold, white_space_of_unicode_is_trimmed);
     tcase_add_test(fold, byte_order_marks);
+    tcase_add_test(fold, what_steers_a_terminal_or_the_direction);
     tcase_add_loop_test(address, contract_6_3_what_is_an_email, 0,
                         COUNT(emails));
     tcase_add_loop_test(address, contract_6_3_what_is_no_email, 0,
