@@ -65,15 +65,9 @@ crm_error_t *ctl_intake_create(ctl_t *ctl)
 
 crm_error_t *ctl_intake_list(ctl_t *ctl)
 {
-    const char *workspace;
-    PGresult *result;
-
-    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
-    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS " FROM crmapi.intake_key"
-                      " WHERE workspace_id = $1::uuid"
-                      " ORDER BY created_at, id", 1, &workspace));
-    ctl_print(ctl, result, columns, 0);
-    return NULL;
+    return ctl_workspace_rows(ctl, "SELECT " FIELDS " FROM crmapi.intake_key"
+                              " WHERE workspace_id = $1::uuid"
+                              " ORDER BY created_at, id", columns);
 }
 
 crm_error_t *ctl_intake_revoke(ctl_t *ctl)

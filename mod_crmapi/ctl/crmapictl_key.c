@@ -269,15 +269,9 @@ crm_error_t *ctl_key_import(ctl_t *ctl)
 
 crm_error_t *ctl_key_list(ctl_t *ctl)
 {
-    const char *workspace;
-    PGresult *result;
-
-    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
-    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS " FROM crmapi.api_key"
-                      " WHERE workspace_id = $1::uuid"
-                      " ORDER BY created_at, id", 1, &workspace));
-    ctl_print(ctl, result, columns, 0);
-    return NULL;
+    return ctl_workspace_rows(ctl, "SELECT " FIELDS " FROM crmapi.api_key"
+                              " WHERE workspace_id = $1::uuid"
+                              " ORDER BY created_at, id", columns);
 }
 
 /* Set VALUES, in the command's pool, to the workspace and the id of the key that

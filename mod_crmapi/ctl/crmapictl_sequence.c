@@ -65,15 +65,9 @@ crm_error_t *ctl_admin_add(ctl_t *ctl)
 
 crm_error_t *ctl_admin_list(ctl_t *ctl)
 {
-    const char *workspace;
-    PGresult *result;
-
-    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
-    CRM_ERR(ctl_query(&result, ctl, "SELECT " ADMIN " FROM crmapi.admin"
-                      " WHERE workspace_id = $1::uuid"
-                      " ORDER BY created_at, id", 1, &workspace));
-    ctl_print(ctl, result, admin_columns, 0);
-    return NULL;
+    return ctl_workspace_rows(ctl, "SELECT " ADMIN " FROM crmapi.admin"
+                              " WHERE workspace_id = $1::uuid"
+                              " ORDER BY created_at, id", admin_columns);
 }
 
 crm_error_t *ctl_admin_remove(ctl_t *ctl)
@@ -253,16 +247,11 @@ crm_error_t *ctl_suppress_list(ctl_t *ctl)
         {"email", 's'}, {"phone_number", 's'}, {"reason", 's'},
         {"created_at", 't'}, {NULL, 0}
     };
-    const char *workspace;
-    PGresult *result;
 
-    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
-    CRM_ERR(ctl_query(&result, ctl, "SELECT email, phone_number, reason,"
-                      " created_at FROM crmapi.suppression"
-                      " WHERE workspace_id = $1::uuid"
-                      " ORDER BY created_at, id", 1, &workspace));
-    ctl_print(ctl, result, columns, 0);
-    return NULL;
+    return ctl_workspace_rows(ctl, "SELECT email, phone_number, reason,"
+                              " created_at FROM crmapi.suppression"
+                              " WHERE workspace_id = $1::uuid"
+                              " ORDER BY created_at, id", columns);
 }
 
 crm_error_t *ctl_reply(ctl_t *ctl)

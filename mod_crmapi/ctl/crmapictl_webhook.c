@@ -103,16 +103,10 @@ crm_error_t *ctl_webhook_add(ctl_t *ctl)
 
 crm_error_t *ctl_webhook_list(ctl_t *ctl)
 {
-    const char *workspace;
-    PGresult *result;
-
-    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
-    CRM_ERR(ctl_query(&result, ctl, "SELECT " FIELDS
-                      " FROM crmapi.webhook_endpoint e"
-                      " WHERE e.workspace_id = $1::uuid"
-                      " ORDER BY e.created_at, e.id", 1, &workspace));
-    ctl_print(ctl, result, columns, 0);
-    return NULL;
+    return ctl_workspace_rows(ctl, "SELECT " FIELDS
+                              " FROM crmapi.webhook_endpoint e"
+                              " WHERE e.workspace_id = $1::uuid"
+                              " ORDER BY e.created_at, e.id", columns);
 }
 
 /* What is sent to an endpoint needs one that is not disabled. */

@@ -235,7 +235,7 @@ static crm_error_t *none(ctl_t *ctl, const char *what)
 }
 
 crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
-                                  const char *what)
+                              const char *what)
 {
     char id[CRM_UUID_LEN + 1];
     const char *value = what;
@@ -254,6 +254,18 @@ crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
         return none(ctl, what);
     }
     *id_p = ctl->workspace = PQgetvalue(result, 0, 0);
+    return NULL;
+}
+
+crm_error_t *ctl_workspace_rows(ctl_t *ctl, const char *sql,
+                                const ctl_column_t *shown)
+{
+    const char *workspace;
+    PGresult *result;
+
+    CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
+    CRM_ERR(ctl_query(&result, ctl, sql, 1, &workspace));
+    ctl_print(ctl, result, shown, 0);
     return NULL;
 }
 

@@ -4,11 +4,17 @@
 #define CRMAPICTL_WORKSPACE_H
 
 #include "crmapictl.h"
+#include "crmapictl_output.h"
 
 /* Set *ID_P to the id of the workspace WHAT, an id or a slug. Errors: there is
  * no such workspace. */
 crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
                               const char *what);
+
+/* Print the rows that SQL returns for the workspace --workspace, $1; SHOWN are their
+ * columns. */
+crm_error_t *ctl_workspace_rows(ctl_t *ctl, const char *sql,
+                                const ctl_column_t *shown);
 
 /* SQL for ctl_owner(): the workspaces in whose TABLE the id $1 exists. */
 #define CTL_OWNERS(table) \
