@@ -102,9 +102,11 @@ CREATE TABLE crmapi.step_bound (
 CREATE FUNCTION crmapi.sends_held(workspace uuid) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM crmapi.workspace_hold h
-                   WHERE h.workspace_id = sends_held.workspace)
-        OR EXISTS (SELECT FROM crmapi.instance i WHERE i.held_at IS NOT NULL);
+    IF EXISTS (SELECT FROM crmapi.workspace_hold h
+               WHERE h.workspace_id = sends_held.workspace) THEN
+        RETURN true;
+    END IF;
+    RETURN EXISTS (SELECT FROM crmapi.instance i WHERE i.held_at IS NOT NULL);
 END
 $$;
 
