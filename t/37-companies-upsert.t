@@ -137,6 +137,11 @@ for my $path (sort keys %table) {
             $key->("plain") }])), [[], [$plain->{id}], []],
             "one without takes it over");
         is($w->shown($path, $plain->{id})->{external_id}, "p", "and has it");
+        my @two = map { $w->made($path, $key->("two"))->{id} } 1, 2;
+        my $each = lists(upsert($w, $path, [map { { external_id => "two$_",
+            $key->("two") } } 1 .. 3]));
+        is_deeply($each->[1], \@two, "of two without, each takes one over");
+        is(scalar @{$each->[0]}, 1, "and the third item is a new one");
         # in one request an id does not go from one to another
         my ($from, $to) = ($w->made($path, external_id => "m", $key->("m1")),
             $w->made($path, $key->("m2")));

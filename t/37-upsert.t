@@ -456,6 +456,9 @@ subtest "10.4 what is refused as a whole" => sub {
         my ($name, $body, @fields) = @$case;
         error_is($post->($body), 422, "validation_error", "10.4 $name",
             \@fields);
+        is(sql($database, "SELECT count(*) FROM pg_stat_activity WHERE datname ="
+            . " '$database' AND state LIKE 'idle in transaction%'"), 0,
+            "and nothing stays locked");
     }
     is(count_rows($w, "contact"), 0, "10.4 nothing is written");
     upserted($post->({ bot_id => $bot, contacts => [] }),
