@@ -260,18 +260,6 @@ static crm_contact_t *row_contact(crm_parties_t *parties,
     return contact;
 }
 
-/* Add CONTACT to IDENTITY's matches, unless it is the last of them: it has both
- * its e-mail and its phone. */
-static void add_match(crm_identity_t *identity, crm_contact_t *contact)
-{
-    apr_array_header_t *matches = identity->matches;
-
-    if (!matches->nelts || APR_ARRAY_IDX(matches, matches->nelts - 1,
-                                         crm_contact_t *) != contact) {
-        APR_ARRAY_PUSH(matches, crm_contact_t *) = contact;
-    }
-}
-
 /* Read the look-up's RESULT into PARTIES and IDENTITIES. */
 static void read_look_up(crm_parties_t *parties,
                          crm_identity_t *identities, const PGresult *result)
@@ -293,7 +281,7 @@ static void read_look_up(crm_parties_t *parties,
         read_reasons(parties, identity->keys,
                      crm_db_value(result, row, CRM_MATCH_SUPPRESSED));
         if (contact) {
-            add_match(identity, contact);
+            APR_ARRAY_PUSH(identity->matches, crm_contact_t *) = contact;
         }
     }
 }

@@ -147,7 +147,7 @@ crm_error_t *crm_mail_keep(crm_conn_t *conn, const crm_mail_kept_t *kept,
                            " decode($4::text, 'base64'))", kept,
                            kept->message_id, kept->bytes, kept->len, pool);
     }
-    if (!error && options->keep_original && kept->mail->display) {
+    if (!error && kept->mail->display) {
         error = keep_html(conn, kept, pool);
     }
     if (!error) {
