@@ -414,5 +414,24 @@ for my $operation (grep { $_->{requestBody} } @operations) {
     };
 }
 
+# --- numbers ------------------------------------------------------------------
+
+# The places of VALUE, at AT, whose integers have no format, but may be beyond 32 bits:
+# code that is made from the document takes them for 32 bits.
+sub too_large {
+    my ($value, $at) = @_;
+    return map { too_large($value->[$_], "$at/$_") } 0 .. $#$value
+        if ref $value eq "ARRAY";
+    return () if ref $value ne "HASH";
+    my $large = ($value->{type} // "") eq "integer" && !$value->{format}
+        && (abs($value->{maximum} // 0) > 2**31 - 1
+            || ($value->{description} // $at) =~ /Unix time|timestamp|-Reset/);
+    return (($large ? $at : ()),
+        map { too_large($value->{$_}, "$at/$_") } sort keys %$value);
+}
+
+is_deeply([too_large($openapi->{document}, "")], [], "13.6 what may be beyond 32"
+    . " bits has the format int64");
+
 $httpd->stop;
 done_testing;
