@@ -222,6 +222,15 @@ subtest "senders without a number, and WhatsApp" => sub {
         is($m->{content}, $content, "a place: $content");
         is_deeply($m->{metadata}{location}, $location, "where it is");
     }
+    for my $case ([{ Body => "", ButtonText => "Yes", ButtonPayload => "y" }, "Yes"],
+            [{ ListTitle => "Monday", ListId => "1" }, "Monday"],
+            [{ Body => "Sure", ButtonText => "Yes" }, "Sure"]) {
+        my ($sent, $content) = @$case;
+        twilio("sms", From => "whatsapp:+4917114", To => "whatsapp:$w->{phone}",
+            MessageSid => sid("SM"), %$sent);
+        is($w->client->get("/api/v1/conversations/$talk->{id}/messages?order=desc")
+            ->data->[0]{content}, $content, "what was chosen: $content");
+    }
 };
 
 subtest "STOP suppresses and stops, START lifts" => sub {

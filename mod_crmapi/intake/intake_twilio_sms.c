@@ -91,11 +91,16 @@ static void add_place(json_object *object, const crm_twilio_hook_t *hook)
     json_object_object_add(object, "location", location);
 }
 
-/* Return the text of HOOK's message: a place alone has none. */
+/* Return the text of HOOK's message: a place alone has none, and what was chosen of the
+ * buttons or the list of a message may have its own alone. */
 static const char *content_of(const crm_twilio_hook_t *hook)
 {
-    const char *body = crm_twilio_get(hook, "Body"), *text = "";
+    static const char *const names[] = {"Body", "ButtonText", "ListTitle"};
+    const char *body = NULL, *text = "";
 
+    for (size_t i = 0; i < CRM_NELTS(names) && !body; i++) {
+        body = crm_twilio_get(hook, names[i]);
+    }
     if (body || !has_place(hook)) {
         return body ? body : "";
     }
