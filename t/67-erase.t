@@ -200,6 +200,23 @@ subtest "a dry run" => sub {
     is_deeply([found()], \@before, "and changes nothing");
 };
 
+subtest "who is meant must be said, once" => sub {
+    my $rule = qr/name one contact: by its ID, --email or --phone/;
+    for my $case ([[], $rule], [[$plant->{contact}, "--email", $MAIL], $rule],
+            [["--email", $MAIL, "--phone", "+4930"], $rule],
+            [["--email", "unknown"], qr/--email must be an e-mail address/],
+            [["--phone", "unknown"], qr/--phone must be a phone number/]) {
+        my ($who, $why) = @$case;
+        for my $command (qw(erase export)) {
+            my ($code, undef, $err) = crmapictl($database, "contact", $command,
+                @$who, "--workspace", $w->id);
+            is($code, 2, "$command @$who: refused");
+            like($err, $why, "which says why");
+        }
+    }
+    is_deeply([found()], \@before, "nothing is changed");
+};
+
 my $dump = "$folder/dump";
 $w->ctl("workspace", "dump", $w->id, "--output", $dump);
 
