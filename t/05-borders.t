@@ -179,12 +179,9 @@ subtest "9.1, 18.6 the time in an id is the order of messages" => sub {
         "from the first day of the calendar to the last of 48 bits");
     is(scalar(grep { $_->[0] !~ /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab]/ }
         @ids), 0, "each is of version 7");
-    for my $n (2**28, 2**30, 2**42 - 5) {
-        my @made = map { $_->[0] } sql($database, "SELECT crmapi.uuid_v7("
-            . "'2026-01-01Z') FROM setval('crmapi.intake_order', $n - 3),"
-            . " generate_series(1, 6)");
-        is_deeply([@made], [sort @made], "in one millisecond: those of $n");
-    }
+    my @made = map { $_->[0] } sql($database, "SELECT crmapi.uuid_v7("
+        . "'2026-01-01Z') FROM generate_series(1, 1000)");
+    is_deeply([@made], [sort @made], "in one millisecond, as they were made");
 };
 
 subtest "a slot of 16" => sub {

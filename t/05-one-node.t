@@ -187,8 +187,7 @@ my @RULES = (
            AND NOT EXISTS (SELECT FROM pg_depend x
                WHERE x.classid = 'pg_class'::regclass AND x.objid = c.oid
                  AND x.deptype IN ('a', 'i'))",
-        { event_number => "the order of events: 0013-events.sql explains it",
-          intake_order => "the order of messages of one millisecond" },
+        { event_number => "the order of events: 0013-events.sql explains it" },
         "CREATE SEQUENCE crmapi.x", "x"],
     ["no function forces generic plans",
         "SELECT p.proname FROM $functions

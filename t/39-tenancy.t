@@ -415,6 +415,24 @@ subtest "changes here do not show there" => sub {
         ["pipeline-cards", 1];
 };
 
+subtest "ids do not tell how many others got" => sub {
+    my $third = workspace($httpd, twin => 0)->client;
+    # what the id of a new row has after the time, without 32 random bits
+    my $mark = sub {
+        my $r = $_[0]->post("/api/v1/suppressions",
+            { email => uuid() . "\@x.org" });
+        status_is($r, 201, "a row that the database numbers") or return;
+        my ($high, $variant, $low) = $r->data->{id}
+            =~ /^.{8}-.{4}-7(...)-(.)(...)-(....)/ ? ($1, $2, $3 . $4) : ();
+        return hex($high) * 2**30 + (hex($variant) & 3) * 2**28 + hex $low;
+    };
+    for my $others (0, 5) {
+        my $from = $mark->($c);
+        $mark->($third) for 1 .. $others;
+        cmp_ok(abs($mark->($c) - $from), ">", 100, "$others between: time only");
+    }
+};
+
 # --- the database itself --------------------------------------------------------------
 
 subtest "design 4: no reference across workspaces, even by SQL" => sub {

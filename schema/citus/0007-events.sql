@@ -5,8 +5,7 @@
 -- of its own: the number of the server times 2^48, and more.
 CREATE TABLE crmapi.number_home (
     workspace_id uuid PRIMARY KEY,
-    event bigint NOT NULL DEFAULT nextval('crmapi.event_number'),
-    intake bigint NOT NULL DEFAULT nextval('crmapi.intake_order')
+    event bigint NOT NULL DEFAULT nextval('crmapi.event_number')
 );
 
 -- The server that numbers the events of a workspace, and what it adds to the
