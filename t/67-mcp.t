@@ -68,6 +68,8 @@ subtest "21.1 initialize, without a session" => sub {
         is($r->status, 200, "$version: is answered");
         is($result->{protocolVersion}, $asked{$version}, "with a version");
         ok($result->{serverInfo}{version}, "serverInfo");
+        like($result->{instructions}, qr/strangers.*role.*never do/,
+            "the model is told whose texts it reads");
         ok($result->{capabilities}{tools}, "capabilities");
         ok(!exists $result->{resultType}, "as that revision has it");
         ok(!grep({ defined } $r->header("Mcp-Session-Id")), "no session");
