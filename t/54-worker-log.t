@@ -164,6 +164,7 @@ subtest "standard streams that are closed" => sub {
 };
 
 subtest "a file that may not become larger is told" => sub {
+    limits_files();
     my $beside = worker(database => $database, no_start => 1);
     my ($code, $out) = run_program(command => ["bash", "-c",
         '(ulimit -f 0; exec "$@") 2>&1 | cat; exit ${PIPESTATUS[0]}', "x",
@@ -184,6 +185,7 @@ subtest "a limit of open files that is too low for the threads is told" => sub {
     }
 };
 subtest "a log file that cannot be written is told elsewhere" => sub {
+    limits_files();
     my $file = $worker->dir . "/own.log";
     my $port = free_port();
     my $beside = worker(database => $database, no_start => 1,

@@ -520,6 +520,7 @@ subtest "a dump in a file" => sub {
 };
 
 subtest "a dump in a file that is not completed leaves nothing" => sub {
+    limits_files();
     my @path = ("$scratch/kept.dump", "$scratch/kept.dump.");
     my $kept = sub { is(read_file($path[0]), "before", "the file is as it was");
         is_deeply([glob "$path[1]*"], [], "no part of another is left") };

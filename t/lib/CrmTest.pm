@@ -65,7 +65,8 @@ use CrmTest::Workspace;
 our @EXPORT = (qw(httpd worker database sql workspace crmapictl crmapictl_ok
     crmapictl_json postgres
     status_is json_is error_is wait_for run_program read_file write_file
-    uuid library documented fenced free_port sanitized valgrinded busy true false
+    uuid library documented fenced free_port sanitized valgrinded limits_files busy
+    true false
     done_testing),
     grep { $_ ne "done_testing" } @Test::More::EXPORT);
 
@@ -116,6 +117,13 @@ sub false { JSON::PP::false }
 # for tests of speed, and only for them.
 sub sanitized { $BUILD{SANITIZERS} ne "no" }
 sub valgrinded { !!$ENV{CRM_VALGRIND} }
+
+# Leave out a test that limits the size of files: the sanitizer for threads writes one
+# itself when a program begins.
+sub limits_files {
+    Test::More::plan(skip_all => "the sanitizer for threads needs a file itself")
+        if $BUILD{SANITIZERS} eq "thread";
+}
 
 # The PostgreSQL of this run.
 sub postgres { CrmTest::Postgres->get }

@@ -33,14 +33,16 @@ sub environment {
     my @libraries = map { chomp(my $path = `$CrmTest::BUILD{CC} -print-file-name=$_`);
         $path =~ m{/} ? $path : () }
         @LIBRARY{split /,/, $CrmTest::BUILD{SANITIZERS}};
-    push @libraries, ignoring() if grep { /libasan/ } @libraries;
+    push @libraries, made("lsan_httpd") if grep { /libasan/ } @libraries;
+    push @libraries, made("tsan_httpd") if grep { /libtsan/ } @libraries;
     return (%options, LD_PRELOAD => join(":", @libraries));
 }
 
-# The library of lsan_httpd.c, which the first test of a build makes.
-sub ignoring {
-    my $source = "$ENV{CRM_SRCDIR}/t/lib/lsan_httpd.c";
-    my $library = "$CrmTest::BUILD{DIR}/t/lsan_httpd.so";
+# The library of NAME.c, which the first test of a build makes.
+sub made {
+    my ($name) = @_;
+    my $source = "$ENV{CRM_SRCDIR}/t/lib/$name.c";
+    my $library = "$CrmTest::BUILD{DIR}/t/$name.so";
 
     return $library if -e $library && -M $library < -M $source;
     my ($code, $out, $err) = run_program(command => [
