@@ -275,6 +275,7 @@ subtest "12.3 what counts as delivered, and what does not" => sub {
         "hang/hang" => ["pending", undef, qr/timed out/],
         "late/late" => ["delivered", 200],
         "closes/close" => ["pending", undef, qr/Empty reply/],
+        "switch/101" => ["pending", undef, qr/no final answer/],
         "flood/flood" => ["delivered", 200],
         "bytes/bytes" => ["delivered", 200],
         "busy/503:900" => ["pending", 503, qr/503/, 900],

@@ -271,6 +271,9 @@ static void fill_answer(crmd_http_answer_t *answer, receiving_t *receiving,
         answer->error = crmd_curl_reason(curl, code, receiving->text,
                                          pool);
     }
+    else if (!answer->status) {
+        answer->error = "the server gave no final answer"; /* only 101 */
+    }
 }
 
 /* Return whether no header of REQUEST contains a line break. */
