@@ -242,9 +242,9 @@ subtest "the last moment: $what while a step is taken" => sub {
     $worker->start;
     # It knows of the beat after the database does. If it learned after it has held
     # the database, its next start would hold it again.
-    ok(wait_for(sub { $beat->() > $before && known() == $beat->() }, 20),
-        "the only heartbeat") or diag("of ", $beat->(), " it knows ", known(),
-            ", before were $before");
+    # A mail to the admin may count meanwhile: the journal has its number.
+    ok(wait_for(sub { known() > $before }, 20), "the only heartbeat")
+        or diag("of ", $beat->(), " it knows ", known(), ", before were $before");
     my $id;
     ok(wait_for(sub { $id = sql($database, "SELECT e.id FROM (SELECT * FROM"
         . " crmapi.enrollment ORDER BY created_at DESC LIMIT 1) e"
