@@ -484,7 +484,8 @@ subtest "a text has the direction of its own letters" => sub {
     open_page("plain");
     browser("click", "$HOST >>> .launch");
     answer("Where <i>is</i> it?", "assistant", "שלום (1).");
-    ok(wait_for(sub { shown() =~ /שלום \(1\)\.$/ }, 15), "one in Hebrew");
+    ok(wait_for(sub { shown() =~ /שלום \(1\)\.$/
+        && chat("String(!!\$('.log .user'))") eq "true" }, 15), "one in Hebrew");
     is($way->("\$('.log').lastChild"), "rtl", "is written from the right");
     is($way->("\$('.log .user')"), "ltr", "one in English is not");
     open_page("rtl");
