@@ -9,8 +9,7 @@ use CrmTest;
 use Encode qw(encode);
 
 my $httpd = httpd(database => database());
-my ($program) = read_file("$CrmTest::TOP/docs/api.md")
-    =~ /^```python\n(""\"load\.py .*?)^```$/ms or die "no program\n";
+my ($program) = documented("api.md", "python", "## How to load a spreadsheet");
 my ($script, $file) = map { $httpd->dir . "/$_" } qw(load.py rows.csv);
 write_file($script, $program);
 

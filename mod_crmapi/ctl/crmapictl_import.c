@@ -28,6 +28,9 @@
 #define SEND_BYTES 65536        /* of a table's rows at once */
 #define PROGRESS_LINES 1000
 
+/* SQL: the default of a time that is NOT NULL. */
+#define NOW "date_trunc('milliseconds', now())"
+
 /* A resource and its rows. */
 typedef struct stage_t {
     const crm_resource_t *resource;
@@ -550,7 +553,7 @@ static crm_error_t *follow_messages(import_t *import)
                  " unanswered = s.unanswered OR s.type <> 2"
                  " AND f.role IS NOT DISTINCT FROM 'user'"
                  " FROM (SELECT m.conversation_id, max(coalesce(m.created_at,"
-                 " date_trunc('milliseconds', now()))) AS at,"
+                 " " NOW ")) AS at,"
                  " (array_agg(left(m.content, 255)", latest, " FILTER (WHERE"
                  " m.content <> ''))[1] AS said, (array_agg(m.role", latest,
                  " FILTER (WHERE m.role IN ('user', 'human') OR m.role ="
@@ -585,7 +588,7 @@ static crm_error_t *insert_up_to(import_t *import, const stage_t *stage,
 
         if (is_stored(&fields[i])) {
             crm_sql_adds(&sql, now ? ", coalesce(s." : ", s.", fields[i].name,
-                         now ? ", date_trunc('milliseconds', now()))" : "",
+                         now ? ", " NOW ")" : "",
                          NULL);
         }
     }

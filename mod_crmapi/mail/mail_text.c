@@ -14,6 +14,7 @@
 #include "crm_bare.h"
 #include "crm_buf.h"
 #include "crm_mail.h"
+#include "crm_text.h"
 #include "mail_charset.h"
 #include "mail_html.h"
 #include "mail_style.h"
@@ -259,11 +260,9 @@ static int is_hidden(writer_t *writer, open_t *open, const char *name,
 /* Return TEXT without white space at both ends, in POOL. */
 static const char *trimmed(const char *text, apr_pool_t *pool)
 {
-    size_t len;
+    apr_size_t len = strlen(text);
 
-    text += strspn(text, " \t\r\n\f");
-    for (len = strlen(text); len && strchr(" \t\r\n\f", text[len - 1]); len--) {
-    }
+    crm_text_trim(&text, &len);
     return apr_pstrmemdup(pool, text, len);
 }
 
