@@ -66,8 +66,7 @@ our @EXPORT = (qw(httpd worker database sql workspace crmapictl crmapictl_ok
     crmapictl_json postgres
     status_is json_is error_is wait_for run_program read_file write_file
     uuid library documented fenced free_port sanitized valgrinded limits_files busy
-    true false
-    done_testing),
+    true false done_testing),
     grep { $_ ne "done_testing" } @Test::More::EXPORT);
 
 binmode $_, ":utf8" for map { Test::More->builder->$_ }

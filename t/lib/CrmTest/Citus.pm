@@ -4,7 +4,6 @@
 package CrmTest::Citus;
 use strict;
 use warnings;
-use Fcntl qw(:flock);
 use CrmTest::Process qw(free_port run_program);
 
 my @workers;    # those of this process
@@ -79,8 +78,7 @@ sub distribute {
     my ($class, $coordinator, $database, $ctl) = @_;
 
     # Citus creates roles on the workers; two sessions at once would fail
-    open(my $lock, ">>", "$coordinator->{dir}/lock") or die "CrmTest: $!\n";
-    flock($lock, LOCK_EX) or die "CrmTest: $!\n";
+    my $lock = $coordinator->take_lock;
     $class->prepare($coordinator, $database);
     my ($code, $out, $err) = run_program(command => [$ctl, "--database",
         $coordinator->conninfo($database), "distribute"],

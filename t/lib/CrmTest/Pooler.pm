@@ -5,7 +5,6 @@ package CrmTest::Pooler;
 use strict;
 use warnings;
 use Cwd qw(abs_path);
-use Fcntl qw(LOCK_EX);
 use File::Basename qw(dirname);
 use File::Path qw(remove_tree);
 use File::Temp qw(tempdir);
@@ -44,8 +43,7 @@ sub conninfo {
 sub set_roles {
     my ($class, $server, $database) = @_;
 
-    open(my $lock, ">>", "$server->{dir}/lock") or die "CrmTest: $!\n";
-    flock($lock, LOCK_EX) or die "CrmTest: $!\n";
+    my $lock = $server->take_lock;
     for ([api => $CrmTest::Postgres::API], [worker => $CrmTest::Postgres::WORKER]) {
         my ($code, $out, $err) = run_program(command => [$CrmTest::BUILD{CTL},
             "--database",

@@ -270,14 +270,22 @@ sub recorded_statements {
         read_file("$ENV{CRM_TEST_RECORDS}/statements", "");
 }
 
+# Wait for the lock of what tests do to the server itself one at a time. Return it; it
+# is released when nothing refers to it.
+sub take_lock {
+    my ($self) = @_;
+    open(my $lock, ">>", "$self->{dir}/lock") or die "CrmTest: $!\n";
+    flock($lock, LOCK_EX) or die "CrmTest: $!\n";
+    return $lock;
+}
+
 # Make the template database once in a run, with the schema applied by
 # CTL (the path of crmapictl) and logins for the API and the worker.
 sub make_template {
     my ($self, $ctl) = @_;
 
     return if $self->{has_template};
-    open(my $lock, ">>", "$self->{dir}/lock") or die "CrmTest: $!\n";
-    flock($lock, LOCK_EX) or die "CrmTest: $!\n";
+    my $lock = $self->take_lock;
     if (!$self->sql("postgres",
         "SELECT 1 FROM pg_database WHERE datname = '$TEMPLATE'")) {
         $self->sql("postgres", "CREATE DATABASE ${TEMPLATE}_new OWNER $OWNER");
