@@ -18,11 +18,6 @@
 /* The longest error code that is logged. */
 #define CODE_LEN 64
 
-/* The limit of tokens: every service knows the one name, or refuses it with the
- * other one, as OpenAI does for models that reason. */
-#define LIMIT "max_tokens"
-#define NEWER_LIMIT "max_completion_tokens"
-
 /* Requests of this process that are in progress. */
 static crm_slots_t slots = CRM_SLOTS_INITIALIZER;
 
@@ -112,14 +107,63 @@ static const char *incomplete_reason(json_object *choice)
            : refusal ? "the model refused" : NULL;
 }
 
+/* Return what CONTENT, of a message, says: the text, or those of its parts, in POOL.
+ * Return NULL if it says nothing. */
+static const char *text_of(json_object *content, apr_pool_t *pool)
+{
+    apr_array_header_t *texts = apr_array_make(pool, 0, sizeof(const char *));
+    size_t count = json_object_is_type(content, json_type_array)
+                   ? json_object_array_length(content) : 0;
+
+    if (json_object_is_type(content, json_type_string)) {
+        return json_object_get_string(content);
+    }
+    for (size_t i = 0; i < count; i++) {
+        json_object *part = json_object_object_get(
+            json_object_array_get_idx(content, i), "text");
+
+        if (json_object_is_type(part, json_type_string)) {
+            APR_ARRAY_PUSH(texts, const char *) = json_object_get_string(part);
+        }
+    }
+    return texts->nelts ? apr_array_pstrcat(pool, texts, '\0') : NULL;
+}
+
+/* Return TEXT without what models put around JSON, in POOL: thoughts before it, which
+ * end with </think>, and a block of code in Markdown, with words around that. */
+static const char *undress(const char *text, apr_pool_t *pool)
+{
+    static const char thought[] = "</think>", fence[] = "```";
+    const char *begin, *end, *next;
+
+    while ((next = strstr(text, thought))) {
+        text = next + strlen(thought);
+    }
+    text += strspn(text, " \t\r\n");
+    begin = *text == '{' ? NULL : strstr(text, fence);
+    if (!begin) {
+        return text;
+    }
+    begin += strlen(fence);
+    while (apr_isalpha(*begin)) {
+        begin++;
+    }
+    for (end = begin; (next = strstr(end, fence)); end = next + strlen(fence)) {
+        /* the last one counts: texts may have others */
+    }
+    return end == begin ? begin
+           : apr_pstrmemdup(pool, begin, (apr_size_t)(end - begin)
+                                         - strlen(fence));
+}
+
 /* Read the LEN bytes at TEXT, a completion, into OUTLINE. Return NULL, or the
  * reason why they cannot be used. */
 static const char *read_completion(crmd_outline_t *outline, const char *text,
                                    apr_size_t len,
                                    const crm_reading_t *reading)
 {
-    json_object *completion, *choice, *content, *plan;
-    const char *fault;
+    json_object *completion, *choice, *plan;
+    const char *fault, *content;
 
     if (!parse(&completion, text, len, reading->pool)) {
         return "the answer is not a JSON object";
@@ -129,13 +173,13 @@ static const char *read_completion(crmd_outline_t *outline, const char *text,
     if (fault) {
         return fault;
     }
-    content = json_object_object_get(json_object_object_get(choice, "message"),
-                                     "content");
-    if (!json_object_is_type(content, json_type_string)) {
+    content = text_of(json_object_object_get(
+        json_object_object_get(choice, "message"), "content"), reading->pool);
+    if (!content) {
         return "the answer has no content";
     }
-    if (!parse(&plan, json_object_get_string(content),
-               (apr_size_t)json_object_get_string_len(content), reading->pool)
+    content = undress(content, reading->pool);
+    if (!parse(&plan, content, strlen(content), reading->pool)
         || json_object_object_length(plan) != 1) {
         return "the content is not {\"steps\": [...]}";
     }
@@ -173,32 +217,35 @@ static json_object *error_of(const crmd_http_answer_t *answer, apr_pool_t *pool)
            ? json_object_object_get(body, "error") : NULL;
 }
 
-/* Return whether NAME of ERROR is a text with PART in it. */
-static int error_has(json_object *error, const char *name, const char *part)
+/* Return whether ANSWER refuses the request because of something in DIALECT, which
+ * then is another one. What a service says is no more than a hint: its body is
+ * searched for the names of what it may not know. */
+static int adapt(crmd_dialect_t *dialect, const crmd_http_answer_t *answer,
+                 apr_pool_t *pool)
 {
-    json_object *value = json_object_object_get(error, name);
+    const char *body;
 
-    return json_object_is_type(value, json_type_string)
-           && strstr(json_object_get_string(value), part);
-}
-
-/* Return whether ANSWER refuses LIMIT, and wants NEWER_LIMIT. */
-static int wants_newer(const crmd_http_answer_t *answer, apr_pool_t *pool)
-{
-    json_object *error;
-
-    if (answer->error || answer->cut || answer->status != 400) {
+    if (answer->error || answer->cut
+        || (answer->status != 400 && answer->status != 422)) {
         return 0;
     }
-    error = error_of(answer, pool);
-    return error_has(error, "param", LIMIT)
-           || error_has(error, "message", NEWER_LIMIT);
+    body = apr_pstrmemdup(pool, answer->body, answer->len);
+    /* OpenAI refuses max_tokens for models that reason. */
+    if (!dialect->newer_limit && (strstr(body, "max_completion_tokens")
+                                  || strstr(body, "\"max_tokens\""))) {
+        return dialect->newer_limit = 1;
+    }
+    if (!dialect->no_schema && (strstr(body, "response_format")
+                                || strstr(body, "json_schema"))) {
+        return dialect->no_schema = 1;
+    }
+    return 0;
 }
 
-/* Return the reason why the request failed, from ANSWER, whose status is not
- * 200: the status, and the code or type of an OpenAI error object. The rest of
- * the body is left out: it may quote the contact or the key, and the reason is
- * logged. */
+/* Return the reason why the request failed, from ANSWER, whose status is not 200,
+ * or that is an error all the same: the status, and the code or type of an OpenAI
+ * error object. The rest of the body is left out: it may quote the contact or the
+ * key, and the reason is logged. */
 static const char *refusal(const crmd_http_answer_t *answer,
                            const crmd_config_t *config, apr_pool_t *pool)
 {
@@ -228,23 +275,23 @@ static void generate(crmd_outline_t *outline, const crm_subject_t *subject,
 {
     const crm_reading_t reading = {subject, config->max_steps, 0,
                                    result_pool};
+    crmd_dialect_t dialect = {0, 0};
     crmd_http_answer_t answer;
     const char *fault;
 
     (void)log;
-    send_request(&answer, crmd_prompt(subject, config, LIMIT, result_pool),
-                 config, result_pool);
-    if (wants_newer(&answer, result_pool)) {
-        send_request(&answer, crmd_prompt(subject, config, NEWER_LIMIT,
-                                          result_pool), config, result_pool);
-    }
+    do {
+        send_request(&answer,
+                     crmd_prompt(subject, config, &dialect, result_pool),
+                     config, result_pool);
+    } while (adapt(&dialect, &answer, result_pool));
     outline->retry_after = answer.retry_after;
     if (answer.error || answer.cut) {
         outline->setback = apr_pstrcat(result_pool, "openai: ", answer.error
                                        ? answer.error : "the answer is too"
                                        " long", NULL);
     }
-    else if (answer.status != 200) {
+    else if (answer.status != 200 || error_of(&answer, result_pool)) {
         outline->setback = refusal(&answer, config, result_pool);
     }
     else if ((fault = read_completion(outline, answer.body, answer.len,

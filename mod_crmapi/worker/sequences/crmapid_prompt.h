@@ -5,10 +5,16 @@
 
 #include "crmapid_generate.h"
 
-/* Return the body of a chat completion request for SUBJECT, as JSON text in
- * POOL. LIMIT is the member that limits the tokens of the answer. */
+/* What a service understands. */
+typedef struct crmd_dialect_t {
+    int newer_limit;    /* max_completion_tokens instead of max_tokens */
+    int no_schema;      /* JSON, but no JSON Schema */
+} crmd_dialect_t;
+
+/* Return the body of a chat completion request for SUBJECT in DIALECT, as JSON text
+ * in POOL. */
 const char *crmd_prompt(const crm_subject_t *subject,
-                        const crmd_config_t *config, const char *limit,
-                        apr_pool_t *pool);
+                        const crmd_config_t *config,
+                        const crmd_dialect_t *dialect, apr_pool_t *pool);
 
 #endif /* CRMAPID_PROMPT_H */
