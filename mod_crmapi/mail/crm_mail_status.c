@@ -135,6 +135,13 @@ static const char *const exists[] = {
     "out of storage", "mail at a rate", "mail too quickly"
 };
 
+/* Words that say that the sender has sent as much as it may for now. */
+static const char *const enough[] = {
+    "sending limit", "sending quota", "submission quota", "relay limit",
+    "relay quota", "daily limit", "hourly limit", "emails per hour",
+    "messages per hour"
+};
+
 /* Words of a server that has given up, folded; that a mail was not delivered,
  * which servers also say before they try again; and that they do. */
 static const char *const gives_up[] = {
@@ -317,6 +324,12 @@ int crm_mail_status_exists(const char *text, apr_pool_t *scratch_pool)
 {
     return text && has_one(flatten(text, strnlen(text, TEXT_MAX),
                                    scratch_pool), exists, CRM_NELTS(exists));
+}
+
+int crm_mail_status_sent_enough(const char *text, apr_pool_t *scratch_pool)
+{
+    return has_one(flatten(text, strnlen(text, TEXT_MAX), scratch_pool), enough,
+                   CRM_NELTS(enough));
 }
 
 int crm_mail_status_says(const char *text, apr_pool_t *scratch_pool)

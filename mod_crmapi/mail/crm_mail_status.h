@@ -26,6 +26,10 @@ int crm_mail_status_says(const char *text, apr_pool_t *scratch_pool);
  * status is: that its mailbox is full, or gets too many mails. */
 int crm_mail_status_exists(const char *text, apr_pool_t *scratch_pool);
 
+/* Return whether TEXT, of a server that is given a mail, says that the sender has sent
+ * as much as it may for now. */
+int crm_mail_status_sent_enough(const char *text, apr_pool_t *scratch_pool);
+
 /* Return whether TEXT, the subject and the words of a mail server that returns a
  * mail, says that the server has given up. Without a STATUS (NULL) it is enough that
  * the mail was not delivered. A TEXT that says that the server tries again does

@@ -333,6 +333,48 @@ static const struct {
     {"535 5.1.1 user unknown\r\n", NULL},
 };
 
+/* Replies of servers whose account has sent as much as it may for now, and others
+ * with such words. */
+static const struct {
+    const char *reply;
+    crmd_verdict_t verdict;
+} limits[] = {
+    {"550 5.4.5 Daily user sending quota exceeded. a1-2 - gsmtp\r\n",
+     CRMD_NOT_NOW},
+    {"550-5.4.5 Daily SMTP relay sending limit exceeded for customer.\r\n"
+     "550 5.4.5 See the help. a1-2 - gsmtp\r\n", CRMD_NOT_NOW},
+    {"550 5.7.1 Daily SMTP relay limit exceeded for customer\r\n", CRMD_NOT_NOW},
+    {"554 5.2.0 SubmissionQuotaExceededException; the sender's submission quota"
+     " was exceeded\r\n", CRMD_NOT_NOW},
+    {"550 Domain a.example has exceeded the max emails per hour (9/9)\r\n",
+     CRMD_NOT_NOW},
+    {"550 " ADA " Relay quota will reset in 1.5 hours\r\n", CRMD_NOT_NOW},
+    {"550 5.7.1 You have reached your daily sending limit\r\n", CRMD_NOT_NOW},
+    {"552 5.2.2 " ADA " mailbox is over quota\r\n", CRMD_REFUSED},
+    {"552 5.3.4 message exceeds the size limit\r\n", CRMD_REFUSED},
+    {"550 5.4.5 no\r\n", CRMD_REFUSED},
+    {"550 5.7.1 this looks like spam\r\n", CRMD_REFUSED},
+};
+
+START_TEST(a_refusal_may_speak_of_the_senders_limit)
+{
+    const script_t scripts[] = {
+        {.mail = limits[_i].reply}, {.rcpt = limits[_i].reply},
+        {.data = limits[_i].reply}, {.dot = limits[_i].reply},
+    };
+
+    for (size_t i = 0; i < COUNT(scripts); i++) {
+        crmd_receipt_t receipt;
+
+        script = scripts[i];
+        receipt = hand_over(&message, config_of(0));
+        ck_assert_msg(receipt.verdict == limits[_i].verdict, "%d: verdict %d"
+                      " after %s", (int)i, receipt.verdict, limits[_i].reply);
+        ck_assert(!receipt.suppress);
+    }
+}
+END_TEST
+
 START_TEST(a_refusal_may_speak_of_the_address)
 {
     script_t at_rcpt = {.rcpt = refusals[_i].reply};
@@ -641,6 +683,8 @@ int main(void)
 
     tcase_add_loop_test(verdicts, each_behaviour_has_its_verdict, 0,
                         COUNT(cases));
+    tcase_add_loop_test(verdicts, a_refusal_may_speak_of_the_senders_limit, 0,
+                        COUNT(limits));
     tcase_add_loop_test(verdicts, a_refusal_may_speak_of_the_address, 0,
                         COUNT(refusals));
     tcase_add_loop_test(verdicts, a_reply_may_have_the_message_id, 0,

@@ -70,6 +70,7 @@ typedef struct talk_t {
     int says;                   /* a refusal of the recipient or the mail says
                                    that the address does not exist */
     int exists;                 /* or that it does */
+    int enough;                 /* a refusal speaks of the sender's limit */
     const char *given;          /* the id in the reply to the final dot, or
                                    NULL */
     apr_size_t replies;         /* bytes of replies so far */
@@ -156,6 +157,7 @@ static void read_words(talk_t *talk, const char *text, size_t len)
     else if (*line == '5') {
         talk->says |= crm_mail_status_says(line, talk->pool);
         talk->exists |= crm_mail_status_exists(line, talk->pool);
+        talk->enough |= crm_mail_status_sent_enough(line, talk->pool);
     }
     else if (talk->stage == STAGE_END && *line == '2') {
         talk->given = crmd_smtp_id(line, talk->url, talk->mail->to,
@@ -317,7 +319,7 @@ static void judge(crmd_receipt_t *receipt, const talk_t *talk, CURLcode code)
                                : talk->mail->message_id;
     }
     else if (decision) {
-        crmd_receipt_fill(receipt, decision < 500
+        crmd_receipt_fill(receipt, decision < 500 || talk->enough
                           || is_login_refusal(talk, decision)
                           ? CRMD_NOT_NOW : CRMD_REFUSED,
                           refusal(talk, decision));
