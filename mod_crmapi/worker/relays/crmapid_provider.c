@@ -111,7 +111,8 @@ static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
                   apr_pool_t *pool)
 {
     if (!crmd_answer_fill(receipt, "the provider", "id", answer, pool)) {
-        crmd_receipt_fill(receipt, verdict_of(answer->status),
+        crmd_receipt_fill(receipt, crmd_answer_is_foreign(answer, pool)
+                          ? CRMD_NOT_NOW : verdict_of(answer->status),
                           crmd_answer_reason("the provider", answer, pool));
     }
 }

@@ -67,6 +67,17 @@ static json_object *member(const crmd_http_answer_t *answer, const char *name,
     return value;
 }
 
+int crmd_answer_is_foreign(const crmd_http_answer_t *answer, apr_pool_t *pool)
+{
+    json_object *object;
+    apr_size_t offset;
+
+    return answer->len && (answer->status == 403 || answer->status == 404
+                           || answer->status == 405)
+           && (crm_json_parse(&object, &offset, answer->body, answer->len, pool)
+               || !json_object_is_type(object, json_type_object));
+}
+
 const char *crmd_answer_id(const crmd_http_answer_t *answer, const char *name,
                            apr_pool_t *pool)
 {

@@ -152,6 +152,11 @@ const char *crmd_sender_of(const crmd_message_t *message,
  * with "Re:", so that mail programs show it in the thread of the first. */
 const char *crmd_subject_of(const crmd_message_t *message, apr_pool_t *pool);
 
+/* Return whether ANSWER is a refusal that the provider did not write, since it has a
+ * text that is no JSON object: that of a proxy while the provider restarts, or of
+ * another program at a wrong URL. */
+int crmd_answer_is_foreign(const crmd_http_answer_t *answer, apr_pool_t *pool);
+
 /* Return the string or number NAME of ANSWER's JSON, as one line in POOL; NULL
  * if it has none. */
 const char *crmd_answer_id(const crmd_http_answer_t *answer, const char *name,

@@ -150,7 +150,8 @@ static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
         return;
     }
     code = crmd_answer_id(answer, "code", pool);
-    crmd_receipt_fill(receipt, verdict_of(answer->status, code),
+    crmd_receipt_fill(receipt, crmd_answer_is_foreign(answer, pool)
+                          ? CRMD_NOT_NOW : verdict_of(answer->status, code),
                       crmd_answer_reason("Twilio", answer, pool));
     if (receipt->verdict == CRMD_REFUSED) {
         receipt->suppress = crm_twilio_error_suppresses(code);
