@@ -363,6 +363,16 @@ static const struct {
     {STEPS(SMS(" ")), "stop", "openai: steps[0].sms_body: must be a text"},
     {STEPS("{\"channel\":\"sms\",\"sms_body\":\"a\",\"delay\":\"soon\"}"),
      "stop", "openai: steps[0].delay: must be a time"},
+    /* what is to be filled in is sent to nobody */
+    {STEPS(SMS("a") "," SMS("Bye, [Your Name]")), "stop",
+     "openai: steps[1] has a place to be filled in"},
+    {STEPS(SMS("Hi {first_name}!")), "stop", "openai: steps[0] has a place"},
+    {STEPS(SMS("<Insert the date>")), "stop", "openai: steps[0] has a place"},
+    {STEPS(SMS("At [Company]? [1] [Link]")), "stop",
+     "openai: steps[0] has a place"},
+    {STEPS("{\"channel\":\"email\",\"email_subject\":\"[Ihr Name], hallo\","
+           "\"email_body\":\"x\"}"), "stop", "openai: steps[0] has a place"},
+    {STEPS(SMS("")), "stop", "openai: steps[0].sms_body: is required"},
     {good, "length", "openai: the answer was cut off at openai_max_tokens"},
     {good, "content_filter", "openai: the service withheld the answer"},
 };
@@ -404,6 +414,46 @@ START_TEST(dressed_content)
     ck_assert_msg(!outline.setback, "%s: %s", dressed[_i], outline.setback);
     step = (const crm_step_t *)(const void *)outline.steps->elts;
     ck_assert_str_eq(step->sms_body, "a ``` b");
+}
+END_TEST
+
+/* What models write, and the delay and the text that are meant. */
+#define LATER(DELAY) STEPS(SMS("x") ",{\"channel\":\"sms\",\"delay\":" DELAY "," \
+                           "\"sms_body\":\"y\"}")
+static const struct {
+    const char *content;
+    int delay;                  /* seconds, of the last step */
+    const char *text;           /* of the last step */
+} meant[] = {
+    {LATER("\"2 days\""), 172800, "y"}, {LATER("\"1 Day\""), 86400, "y"},
+    {LATER("\"48 hours\""), 172800, "y"}, {LATER("\"3\""), 259200, "y"},
+    {LATER("\"1 week\""), 604800, "y"}, {LATER("\"1 d, 12 hrs\""), 129600, "y"},
+    {LATER("\"45-minutes\""), 2700, "y"}, {LATER("\"\""), 259200, "y"},
+    {LATER("\"0 days\""), 0, "y"}, {LATER("1.5"), 129600, "y"},
+    {STEPS(SMS("Hi Ada,\\\\n\\\\nhow are you?\\\\r\\\\nBo")), 0,
+     "Hi Ada,\n\nhow are you?\nBo"},
+    {STEPS(SMS("a\\nb \\\\n c")), 0, "a\nb \\n c"},
+    {STEPS(SMS("\\\\r or \\\\t")), 0, "\\r or \\t"},
+    {STEPS(SMS("[1] The [my.example] site, [name the day](x) {a} <b@c.example>")),
+     0, "[1] The [my.example] site, [name the day](x) {a} <b@c.example>"},
+    {STEPS(SMS("Save [the date], Rename, [ -> ], [username1]")), 0,
+     "Save [the date], Rename, [ -> ], [username1]"},
+    {STEPS("{\"channel\":\"sms\",\"email_subject\":\"\",\"email_body\":\"\","
+           "\"voice_script\":\"\",\"voice_objective\":\"\",\"sms_body\":\"z\","
+           "\"delay\":\"\"}"), 0, "z"},
+};
+
+START_TEST(what_is_meant)
+{
+    crmd_outline_t outline = ask_server(completion(meant[_i].content, "stop"),
+                                        FINISH);
+    const crm_step_t *step;
+
+    ck_assert_msg(!outline.setback, "%s: %s", meant[_i].content,
+                  outline.setback);
+    step = &APR_ARRAY_IDX(outline.steps, outline.steps->nelts - 1, crm_step_t);
+    ck_assert_int_eq(step->delay, meant[_i].delay);
+    ck_assert_str_eq(step->sms_body, meant[_i].text);
 }
 END_TEST
 
@@ -752,6 +802,7 @@ int main(void)
     tcase_add_loop_test(tcase, wrong_content, 0,
                         COUNT(contents));
     tcase_add_loop_test(tcase, dressed_content, 0, COUNT(dressed));
+    tcase_add_loop_test(tcase, what_is_meant, 0, COUNT(meant));
     tcase_add_loop_test(tcase, content_of_parts, 0, 3);
     tcase_add_loop_test(tcase, refused, 0, COUNT(refusals));
     tcase_add_loop_test(tcase, wrong_answer, 0,

@@ -11,6 +11,7 @@
 #include "crmapid_curl.h"
 #include "crmapid_generate.h"
 #include "crmapid_prompt.h"
+#include "crmapid_tidy.h"
 
 /* Maximum bytes of an answer. */
 #define ANSWER_MAX (1024 * 1024)
@@ -183,8 +184,11 @@ static const char *read_completion(crmd_outline_t *outline, const char *text,
         || json_object_object_length(plan) != 1) {
         return "the content is not {\"steps\": [...]}";
     }
-    return crm_steps_read(&outline->steps,
+    crmd_tidy_steps(json_object_object_get(plan, "steps"), reading->pool);
+    fault = crm_steps_read(&outline->steps,
                            json_object_object_get(plan, "steps"), reading);
+    return fault ? fault
+           : crmd_tidy_placeholder(outline->steps, reading->pool);
 }
 
 /* Return whether VALUE is an error code: a word such as invalid_api_key, or a
