@@ -219,6 +219,8 @@ sub contest_at {
         if $self->{quick};
     for my $c (@connections) {
         $self->say("$work->{title} ($bytes bytes an answer), $c connections");
+        # else the first contestants pay for vacuuming what was written before
+        $self->{cluster}->settle if $work->{write};
         my @names = @{$work->{targets}{$c}{contestants}
             || $work->{contestants}};
         my @contestants = map {
