@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 54-names.t: names of servers that lead to several addresses, of which the first
-# does not answer, or to another address from now on (contract 15.2, 16.1, 19.4)
+# does not answer, or to another address from now on, and a name service that is
+# silent (contract 12.3, 15.2, 16.1, 19.4)
 # plain build only
 use strict;
 use warnings;
@@ -8,7 +9,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Redis;
-use CrmTest::Shared qw(is_back ask brief $PATIENT);
+use CrmTest::Shared qw(is_back ask brief $LIMIT $PATIENT);
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use Time::HiRes qw(time);
@@ -96,6 +97,33 @@ subtest "16.1 a store whose name moves to another server" => sub {
     ok(wait_for(sub { is_back($host, $other) }, 20), "it is used again");
     cmp_ok(time - $began, "<", 3 * busy(), "within two seconds");
     like($redis[1]->run("KEYS", "*"), qr/^crmapi:/, "at its new address");
+    $host->stop;
+};
+
+subtest "16.1 a store whose name the name service is silent about" => sub {
+    my $redis = CrmTest::Redis->new;
+    lead("store.test", "silent");
+    my $began = time;
+    my $host = CrmTest::Shared::host("redis://store.test:" . $redis->port,
+        "timeout=100ms", env => \%env, expect_log =>
+        [qr/CRM4002: .*: the name service gave no answer in time/]);
+    my $w = workspace($host);
+    # each half second one of them asks for the name
+    my $until = time + 1.5;
+    my $slowest = 0;
+    my %status;
+    for (my $n = 0; $n < $LIMIT + 5 || time < $until; $n++) {
+        my $asked = time;
+        $status{ask($host, $w->key)->status}++;
+        $slowest = time - $asked if time - $asked > $slowest;
+    }
+    is($status{200}, $LIMIT, "requests are served and counted");
+    cmp_ok($slowest, "<", 5 * busy(), "and do not wait for it: $slowest s");
+    $host->restart;
+    cmp_ok(time - $began, "<", 20 * busy(), "nor does a start or a restart");
+    lead("store.test", "127.0.0.1");
+    my $other = $w->make_key("read,write");
+    ok(wait_for(sub { is_back($host, $other) }, 20), "then it is used");
     $host->stop;
 };
 

@@ -471,10 +471,6 @@ const char *crm_redis_create(crm_store_backend_t *backend,
     if (!problem && !hash_script(redis->sha1)) {
         problem = "SHA-1 cannot be used";
     }
-    if (!config->place.path) {
-        /* If this fails, the first connection tries again. */
-        crm_wire_resolve(&redis->config.place);
-    }
     backend->name = config->name;
     backend->baton = redis;
     backend->send = send_checks;

@@ -33,9 +33,9 @@ typedef struct crm_redis_config_t {
  * connected or resolved. */
 const char *crm_redis_check(const crm_redis_config_t *config);
 
-/* Set *BACKEND to the server of CONFIG, allocated in POOL. The host is resolved
- * here, once for all children of this process. A connection is made later.
- * Return NULL, or the reason why TLS or SHA-1 cannot be used. */
+/* Set *BACKEND to the server of CONFIG, allocated in POOL. It is resolved and
+ * connected later, by children of this process. Return NULL, or the reason why TLS
+ * or SHA-1 cannot be used. */
 const char *crm_redis_create(crm_store_backend_t *backend,
                              const crm_redis_config_t *config,
                              apr_pool_t *pool);

@@ -3,7 +3,6 @@
 #include "crm_wire.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 #include "apr_strings.h"
 
 #include "crm_certificates.h"
+#include "crm_name.h"
 #include "crm_time.h"
 
 #define LATE "no answer in time"
@@ -131,30 +131,11 @@ void crm_wire_forget(crm_wire_place_t *place)
     place->lengths[0] = 0;
 }
 
-const char *crm_wire_resolve(crm_wire_place_t *place)
-{
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                                   .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found;
-    int count = 0, error = getaddrinfo(place->host, place->port, &hints,
-                                       &found);
-
-    memset(place->lengths, 0, sizeof(place->lengths));
-    if (error) {
-        return gai_strerror(error);
-    }
-    for (const struct addrinfo *a = found; a && count < CRM_WIRE_ADDRESSES;
-         a = a->ai_next) {
-        memcpy(&place->addresses[count], a->ai_addr, a->ai_addrlen);
-        place->lengths[count++] = a->ai_addrlen;
-    }
-    freeaddrinfo(found);
-    return NULL;
-}
-
 static const char *open_tcp(crm_wire_t *wire, crm_wire_place_t *place)
 {
-    const char *problem = place->lengths[0] ? NULL : crm_wire_resolve(place);
+    const char *problem = place->lengths[0] ? NULL
+        : crm_name_find(place->addresses, place->lengths, CRM_WIRE_ADDRESSES,
+                        place->host, place->port, wire->deadline);
 
     return problem ? problem : open_first(wire, place);
 }

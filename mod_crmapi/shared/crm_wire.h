@@ -39,11 +39,8 @@ typedef struct crm_wire_place_t {
  * error. */
 const char *crm_wire_tls(SSL_CTX **tls_p, const char *ca);
 
-/* Resolve PLACE's host. The name service may take any time. */
-const char *crm_wire_resolve(crm_wire_place_t *place);
-
-/* Connect WIRE to PLACE. Resolve its host first if it is not resolved; the
- * deadline does not apply to that. */
+/* Connect WIRE to PLACE. Resolve its host first if it is not resolved: see
+ * crm_name_find(). */
 const char *crm_wire_open(crm_wire_t *wire, crm_wire_place_t *place);
 
 /* Have PLACE's host resolved again by the next crm_wire_open(): its name may lead to

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_name.c: looking up names, with a name service that says what the test wants, or
+ * nothing (contract 16.1) */
+#include "crm_check.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <string.h>
+
+#include "crm_name.h"
+#include "crm_time.h"
+
+#define SHORT 50000             /* microseconds */
+#define LONG 60000000
+
+static int asked;               /* questions about names */
+static int says;                /* getaddrinfo()'s result for a name */
+static sem_t let_go;            /* it is said then */
+
+static struct sockaddr_in answers[3];
+static struct addrinfo infos[3];
+
+int getaddrinfo(const char *restrict host, const char *restrict service,
+                const struct addrinfo *restrict hints,
+                struct addrinfo **restrict found)
+{
+    ck_assert_str_eq(service, "80");
+    if (strcmp(host, "192.0.2.1")) {
+        if (hints->ai_flags & AI_NUMERICHOST) {
+            return EAI_NONAME;
+        }
+        __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
+        sem_wait(&let_go);
+        if (says) {
+            return says;
+        }
+    }
+    *found = infos;
+    return 0;
+}
+
+void freeaddrinfo(struct addrinfo *found)
+{
+    ck_assert_ptr_nonnull(found);
+}
+
+static struct sockaddr_storage addresses[5];
+static socklen_t lengths[5];
+
+/* Look HOST up within TIME microseconds. */
+static const char *find(const char *host, apr_int64_t time)
+{
+    return crm_name_find(addresses, lengths, 5, host, "80",
+                         crm_time_monotonic() + time);
+}
+
+/* The three addresses are there. */
+static void check_found(void)
+{
+    for (int i = 0; i < 3; i++) {
+        struct sockaddr_in address;
+
+        memcpy(&address, &addresses[i], sizeof(address));
+        ck_assert_uint_eq(lengths[i], sizeof(address));
+        ck_assert_int_eq(address.sin_port, i);
+    }
+    ck_assert_uint_eq(lengths[3] + lengths[4], 0);
+}
+
+static void setup(void)
+{
+    asked = says = 0;
+    sem_init(&let_go, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        answers[i].sin_family = AF_INET;
+        answers[i].sin_port = (in_port_t)i;
+        infos[i].ai_addr = (struct sockaddr *)&answers[i];
+        infos[i].ai_addrlen = sizeof(answers[i]);
+        infos[i].ai_next = i < 2 ? &infos[i + 1] : NULL;
+    }
+}
+
+START_TEST(an_address_is_not_asked_for)
+{
+    ck_assert_ptr_null(find("192.0.2.1", 0));
+    check_found();
+    ck_assert_int_eq(asked, 0);
+}
+END_TEST
+
+START_TEST(each_question_is_a_new_one)
+{
+    static const struct { int says; int fails; } cases[] = {
+        {0, 0}, {EAI_NONAME, 1}, {EAI_AGAIN, 1}, {0, 0}
+    };
+
+    for (int i = 0; i < 4; i++) {
+        const char *problem;
+
+        says = cases[i].says;
+        sem_post(&let_go);
+        problem = find("a.test", LONG);
+        ck_assert_int_eq(asked, i + 1);
+        if (cases[i].fails) {
+            ck_assert_str_eq(problem, gai_strerror(says));
+            ck_assert_uint_eq(lengths[0], 0);
+        }
+        else {
+            ck_assert_ptr_null(problem);
+            check_found();
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_silent_service_is_not_waited_for)
+{
+    ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
+    ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
+    ck_assert_int_eq(asked, 1);
+    ck_assert_uint_eq(lengths[0], 0);
+    /* another name is another question */
+    sem_post(&let_go);
+    sem_post(&let_go);
+    ck_assert_ptr_null(find("b.test", LONG));
+    ck_assert_int_eq(asked, 2);
+    /* what was late is there for who asks again */
+    ck_assert_ptr_null(find("a.test", LONG));
+    check_found();
+    ck_assert_int_eq(asked, 2);
+    sem_post(&let_go);
+    ck_assert_ptr_null(find("a.test", LONG));
+    ck_assert_int_eq(asked, 3);
+}
+END_TEST
+
+START_TEST(that_it_has_given_up_is_no_answer)
+{
+    says = EAI_AGAIN;
+    ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
+    sem_post(&let_go);
+    ck_assert_ptr_eq(find("a.test", LONG), crm_name_late);
+    ck_assert_int_eq(asked, 1);
+}
+END_TEST
+
+static void *find_one(void *problem)
+{
+    struct sockaddr_storage address;
+    socklen_t length;
+
+    *(const char **)problem = crm_name_find(&address, &length, 1, "a.test",
+                                            "80", crm_time_monotonic() + LONG);
+    ck_assert_uint_eq(length, sizeof(struct sockaddr_in));
+    return NULL;
+}
+
+START_TEST(threads_share_a_question)
+{
+    enum { THREADS = 8 };
+    pthread_t threads[THREADS];
+    const char *problems[THREADS];
+
+    ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
+    for (int i = 0; i < THREADS; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, find_one,
+                                        &problems[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        sem_post(&let_go);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        ck_assert_ptr_null(problems[i]);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("name");
+    TCase *tcase = tcase_create("name");
+
+    crm_check_pool();
+    tcase_add_checked_fixture(tcase, setup, NULL);
+    tcase_add_test(tcase, an_address_is_not_asked_for);
+    tcase_add_test(tcase, each_question_is_a_new_one);
+    tcase_add_test(tcase, a_silent_service_is_not_waited_for);
+    tcase_add_test(tcase, that_it_has_given_up_is_no_answer);
+    tcase_add_test(tcase, threads_share_a_question);
+    suite_add_tcase(suite, tcase);
+    return crm_check_main(suite);
+}
