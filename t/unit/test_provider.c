@@ -4,6 +4,10 @@
 #include "crm_check.h"
 #include "crm_server.h"
 
+#include <dlfcn.h>
+#include <netdb.h>
+#include <semaphore.h>
+
 #include <json-c/json.h>
 
 #include "apr_strings.h"
@@ -687,6 +691,44 @@ START_TEST(the_client_keeps_to_its_limits)
 }
 END_TEST
 
+#define SILENT "hook.silent.test"
+
+static sem_t let_go;
+
+/* A name service that says nothing of SILENT until the test lets it go. */
+int getaddrinfo(const char *restrict host, const char *restrict service,
+                const struct addrinfo *restrict hints,
+                struct addrinfo **restrict found)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *,
+                struct addrinfo **);
+    void *there = dlsym(RTLD_NEXT, "getaddrinfo");
+
+    if (host && !strcmp(host, SILENT)) {
+        sem_wait(&let_go);
+        return EAI_AGAIN;
+    }
+    memcpy(&real, &there, sizeof(real));
+    return real(host, service, hints, found);
+}
+
+START_TEST(a_silent_name_service_is_not_waited_for)
+{
+    crmd_http_request_t request = {
+        .url = "http://u:secret@" SILENT "/secret", .timeout = SERVER_SHORT,
+        .max_answer = 7
+    };
+    crmd_http_answer_t answer;
+
+    sem_init(&let_go, 0, 0);
+    crmd_http_send(&answer, &request, crm_check_pool());
+    sem_post(&let_go);
+    ck_assert(!answer.status && !answer.sent);
+    ck_assert_str_eq(answer.error, "the name service gave no answer in time: "
+                     SILENT);
+}
+END_TEST
+
 START_TEST(who_does_not_speak_http_is_told)
 {
     crmd_http_request_t request = {.timeout = SERVER_LONG, .max_answer = 7};
@@ -753,6 +795,7 @@ int main(void)
     tcase_add_test(rest, so_many_at_once_and_no_more);
     tcase_add_test(rest, the_client_asks_before_it_connects);
     tcase_add_test(rest, the_client_keeps_to_its_limits);
+    tcase_add_test(rest, a_silent_name_service_is_not_waited_for);
     tcase_add_test(rest, who_does_not_speak_http_is_told);
     tcase_add_test(rest, headers_without_end);
     suite_add_tcase(suite, verdicts);

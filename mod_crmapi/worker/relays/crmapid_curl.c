@@ -7,9 +7,11 @@
 
 #include "apr_lib.h"
 #include "apr_strings.h"
+#include "apr_uri.h"
 
 #include "crm_array.h"
 #include "crm_buf.h"
+#include "crm_name.h"
 #include "crm_text.h"
 
 /* Maximum bytes of an answer's headers. */
@@ -66,6 +68,10 @@ CURL *crmd_curl_create(const char *url, const char *protocols,
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
                      (long)apr_time_as_msec(timeout));
+#if LIBCURL_VERSION_NUM >= 0x075700
+    /* Otherwise the end waits for a name service that is silent. */
+    curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
+#endif
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error_text);
     if (ca_file && *ca_file) {
         curl_easy_setopt(curl, CURLOPT_CAINFO, ca_file);
@@ -111,6 +117,18 @@ static const char *connect_reason(CURL *curl, const char *text,
            : apr_psprintf(pool, "%.*s: %pm", (int)(end - text), text, &status);
 }
 
+/* Return the reason why the host of CURL's URL got no address in time. */
+static const char *name_reason(CURL *curl, apr_pool_t *pool)
+{
+    char *url = NULL;
+    apr_uri_t parts;
+
+    curl_easy_getinfo(curl, CURLINFO_EFFECTIVE_URL, &url);
+    return apr_pstrcat(pool, crm_name_late, ": ",
+                       url && !apr_uri_parse(pool, url, &parts)
+                       && parts.hostname ? parts.hostname : "", NULL);
+}
+
 const char *crmd_curl_reason(CURL *curl, CURLcode code,
                              const char *error_text, apr_pool_t *result_pool)
 {
@@ -123,6 +141,8 @@ const char *crmd_curl_reason(CURL *curl, CURLcode code,
         }
     }
     text = tls ? tls
+           : !strncmp(text, "Resolving timed out", 19)
+             ? name_reason(curl, result_pool)
            : code == CURLE_COULDNT_CONNECT
              ? connect_reason(curl, text, result_pool) : text;
     return crm_text_one_line(text, strlen(text), CRMD_LINE_MAX,
