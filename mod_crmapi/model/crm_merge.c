@@ -181,6 +181,25 @@ static char *trimmed(const char *text, size_t len, apr_pool_t *pool)
     return apr_pstrmemdup(pool, text, len);
 }
 
+/* Return the fallback that TEXT, LEN bytes, is, in POOL. Templates of other programs
+ * write "x" as a filter: default: "x", default("x"). */
+static const char *fallback_of(const char *text, size_t len, apr_pool_t *pool)
+{
+    static const char filter[] = "default";
+    const char *fallback = trimmed(text, len, pool);
+    const char *open = fallback, *close;
+
+    if (strncmp(fallback, filter, sizeof(filter) - 1)) {
+        return fallback;
+    }
+    open += sizeof(filter) - 1;
+    open += strspn(open, " :(");
+    close = *open == '"' || *open == '\'' ? strrchr(open + 1, *open) : NULL;
+    return close && open[-1] != 't' && (!close[1] || !strcmp(close + 1, ")"))
+           ? apr_pstrmemdup(pool, open + 1, (apr_size_t)(close - open - 1))
+           : fallback;
+}
+
 /* Return whether the field NAME is the workspace's own. Other values may be what
  * a stranger wrote. */
 static int is_own(const char *name)
@@ -209,7 +228,8 @@ static const char *put_field(merging_t *merging, const char *field)
 {
     apr_pool_t *pool = merging->pool;
     const char *bar = strchr(field, '|');
-    const char *fallback = bar ? trimmed(bar + 1, strlen(bar + 1), pool) : NULL;
+    const char *fallback = bar ? fallback_of(bar + 1, strlen(bar + 1), pool)
+                               : NULL;
     const char *name, *value;
 
     name = trimmed(field, bar ? (size_t)(bar - field) : strlen(field), pool);

@@ -64,6 +64,13 @@ static const struct {
     {"{{company.industry|trade}}", "trade"},
     {"{{agent.agent_email|a|b}}", "a|b"},
     {"{{first_name|there}}", "Ada"},
+    /* as Liquid, Django, Jinja and Go write them */
+    {"{{job_title | default: \"my boss\"}}|{{city|default:'x'}}|"
+     "{{state|default(\"a\")}}|{{state|default \"b\"}}|{{state|default:\"\"}}|"
+     "{{first_name|default: 'x'}}", "my boss|x|a|b||Ada"},
+    {"{{city|default}} {{city|default x}} {{city|defaults \"x\"}}"
+     " {{city|\"x\"}} {{city|default:\"}} {{city|default: 'x' y}}",
+     "default default x defaults \"x\" \"x\" default:\" default: 'x' y"},
     {"Hi{{job_title|}}.", "Hi."},
     /* values are not read again */
     {"{{country}}", "{{first_name}}"},
