@@ -53,11 +53,23 @@ static const char *const says[] = {
     "account has been deactivated", "account has expired",
     "unknown or illegal alias", "no longer on server", "user is inactive",
     "inactive account", "address no longer accepts mail",
+    "no one at this address", "address is no longer valid",
+    "not present in directory", "not an active address",
+    "address could not be found", "mailbox invalid", "mailbox not present",
+    "no mail box available", "invalid user", "userunknown",
+    "invalid-recipient", "recipient not exist", "email name is not found",
+    "not in my validrcptto list", "user not active", "deactivated mailbox",
+    "user is terminated", "unknown virtual user",
+    "does not exist at the organization", "non-existent user",
+    "addresses were unknown",
     /* the domain, as 5.1.2 */
     "host unknown", "unknown host", "no such domain", "unknown domain",
     "domain does not exist", "domain doesn't exist", "nullmx", "null mx",
     /* Notes */
     "not listed in public name & address book",
+    "\xe3\x83\x87\xe3\x82\xa3\xe3\x83\xac\xe3\x82\xaf\xe3\x83\x88\xe3\x83\xaa"
+    "\xe3\x81\xae\xe3\x83\xaa\xe3\x82\xb9\xe3\x83\x88\xe3\x81\xab\xe3\x81\x82"
+    "\xe3\x82\x8a\xe3\x81\xbe\xe3\x81\x9b\xe3\x82\x93",
     "\xe3\x83\x87\xe3\x82\xa3\xe3\x83\xac\xe3\x82\xaf\xe3\x83\x88\xe3\x83\xaa"
     "\xe3\x81\xab\xe3\x81\xaf\xe8\xa6\x8b\xe3\x81\xa4\xe3\x81\x8b\xe3\x82\x8a"
     "\xe3\x81\xbe\xe3\x81\x9b\xe3\x82\x93",
@@ -68,6 +80,7 @@ static const char *const says[] = {
     "empfaenger unbekannt", "adresse existiert nicht",
     "postfach existiert nicht", "utilisateur inconnu",
     "destinataire inconnu", "adresse inconnue", "bo\xc3\xaete inexistante",
+    "nessun utente simile", "no existe dicha persona", "no existe ese usuario",
     "usuario desconocido", "usuario no existe", "destinatario desconocido",
     "utente sconosciuto", "destinatario sconosciuto",
     "indirizzo inesistente", "casella inesistente",
@@ -126,13 +139,16 @@ static const char *const says_not[] = {
     "is full", "out of storage", "sender address", "sender rejected",
     "sender verif",
     "from address", "your ip", "dmarc", "spf ", "dkim", "authenticat",
-    "too large", "size limit", "rate limit", "too many"
+    "too large", "size limit", "rate limit", "too many", "temporarily disabled",
+    "disabled temporar"
 };
 
 /* Words that say that the address exists, whatever the status is. */
 static const char *const exists[] = {
     "over quota", "overquota", "quota exceeded", "mailbox full", "is full",
-    "out of storage", "mail at a rate", "mail too quickly"
+    "out of storage", "mail at a rate", "mail too quickly", "receiving limits",
+    /* they speak of the sender's host, or of what the person wants */
+    "has sent to too many", "spamhaus.org", "recipient preferences"
 };
 
 /* Words that say that the sender has sent as much as it may for now. */
