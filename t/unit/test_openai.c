@@ -458,7 +458,8 @@ START_TEST(what_is_meant)
 END_TEST
 
 #define PART(TYPE, NAME, TEXT) "{\"type\":\"" TYPE "\",\"" NAME "\":" TEXT "}"
-#define PARTS(LIST) "{\"choices\":[{\"message\":{\"content\":[" LIST "]}}]}"
+#define CHOICES(LIST) "\"choices\":[{\"message\":{\"content\":[" LIST "]}}]}"
+#define PARTS(LIST) "{" CHOICES(LIST)
 
 /* A content may be a list of parts: their texts are it. */
 START_TEST(content_of_parts)
@@ -472,6 +473,11 @@ START_TEST(content_of_parts)
                     "]") ","
                PART("text", "text", "\"\\\"sms\\\",\\\"sms_body\\\":"
                     "\\\"x\\\"}]}\"")), NULL},
+        /* some have an empty error in every answer */
+        {"{\"error\":\"\"," CHOICES(PART("text", "text", "\"{\\\"steps\\\":[{"
+                                          "\\\"channel\\\":\\\"sms\\\","
+                                          "\\\"sms_body\\\":\\\"x\\\"}]}"
+                                          "\"")), NULL},
         {PARTS(""), "openai: the answer has no content"},
         {PARTS("7,null," PART("text", "text", "7")),
          "openai: the answer has no content"},
@@ -803,7 +809,7 @@ int main(void)
                         COUNT(contents));
     tcase_add_loop_test(tcase, dressed_content, 0, COUNT(dressed));
     tcase_add_loop_test(tcase, what_is_meant, 0, COUNT(meant));
-    tcase_add_loop_test(tcase, content_of_parts, 0, 3);
+    tcase_add_loop_test(tcase, content_of_parts, 0, 4);
     tcase_add_loop_test(tcase, refused, 0, COUNT(refusals));
     tcase_add_loop_test(tcase, wrong_answer, 0,
                         COUNT(answers));

@@ -215,10 +215,13 @@ static int is_code(json_object *value)
 /* Return the error object of ANSWER, NULL if it has none. */
 static json_object *error_of(const crmd_http_answer_t *answer, apr_pool_t *pool)
 {
-    json_object *body;
+    json_object *body, *error;
 
-    return parse(&body, answer->body, answer->len, pool)
-           ? json_object_object_get(body, "error") : NULL;
+    if (!parse(&body, answer->body, answer->len, pool)) {
+        return NULL;
+    }
+    error = json_object_object_get(body, "error");
+    return json_object_is_type(error, json_type_object) ? error : NULL;
 }
 
 /* Return whether ANSWER refuses the request because of something in DIALECT, which
