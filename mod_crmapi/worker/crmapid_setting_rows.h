@@ -127,7 +127,8 @@ TEXT(provider_ca_file, path, "", "CA certificates for the relays http and"
 DURATION(provider_timeout, "20s", TENTH, 10 * MINUTE, "Timeout of a"
          " request of the relays http and twilio.")
 TEXT(sms_from, text, "", "Sender number of agents that have none, for text"
-     " messages.")
+     " messages. With the relay twilio it may be the SID of a Messaging Service,"
+     " MG and 32 digits.")
 TEXT(voice_from, text, "", "Caller number of agents that have none.")
 TEXT(twilio_url, base, "https://api.twilio.com", "URL of Twilio's API.")
 TEXT(twilio_account, text, "", "SID of the Twilio account.")

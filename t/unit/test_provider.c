@@ -489,6 +489,36 @@ START_TEST(twilio_has_other_ways)
 }
 END_TEST
 
+/* A sender may be a Messaging Service, which chooses a number. */
+START_TEST(twilio_has_services_that_send)
+{
+    static const char service[] = "MG0123456789abcdef0123456789ABCDEF";
+    static const char *const others[] = {
+        "MGM Grand", "MG0123456789abcdef0123456789abcdeg",
+        "MG0123456789abcdef0123456789abcdef0", "MG0123456789abcdef",
+        "mg0123456789abcdef0123456789abcdef"
+    };
+    crmd_message_t message = sms;
+
+    message.from = service;
+    hand_over(&crmd_relay_twilio, &message, SAYS("201", ""), FINISH);
+    ck_assert_ptr_nonnull(strstr(script.request, apr_pstrcat(
+        crm_check_pool(), "\r\n\r\nMessagingServiceSid=", service,
+        "&To=%2B491701234567&Body=", NULL)));
+    message.via = "whatsapp";
+    hand_over(&crmd_relay_twilio, &message, SAYS("201", ""), FINISH);
+    ck_assert_ptr_nonnull(strstr(script.request, apr_pstrcat(
+        crm_check_pool(), "\r\n\r\nMessagingServiceSid=", service,
+        "&To=whatsapp%3A%2B491701234567&Body=", NULL)));
+    message.via = NULL;
+    for (size_t i = 0; i < COUNT(others); i++) {
+        message.from = others[i];
+        hand_over(&crmd_relay_twilio, &message, SAYS("201", ""), FINISH);
+        ck_assert_ptr_nonnull(strstr(script.request, "\r\n\r\nFrom="));
+    }
+}
+END_TEST
+
 /* Twilio reads a text in the voice's language. It knows these names. */
 START_TEST(whose_voice_twilio_has)
 {
@@ -789,6 +819,7 @@ int main(void)
     tcase_add_test(rest, what_twilio_gets);
     tcase_add_test(rest, whose_voice_twilio_has);
     tcase_add_test(rest, twilio_has_other_ways);
+    tcase_add_test(rest, twilio_has_services_that_send);
     tcase_add_test(rest, twilio_is_told_where_to_report);
     tcase_add_test(rest, without_a_sender_it_is_not_now);
     tcase_add_test(rest, what_the_configuration_lacks_is_told);

@@ -80,6 +80,26 @@ static const char *twiml_of(const char *script, const char *voice,
     return buf.data;
 }
 
+/* Return whether SENDER is the SID of a Messaging Service, which chooses one of its
+ * numbers. */
+static int is_service(const char *sender)
+{
+    return !strncmp(sender, "MG", 2) && strlen(sender) == 34
+           && strspn(sender + 2, "0123456789abcdefABCDEF") == 32;
+}
+
+/* Add who sends, SENDER, by WAY, "whatsapp:" or "". */
+static void add_sender(crm_buf_t *buf, const char *way, const char *sender,
+                       apr_pool_t *pool)
+{
+    if (is_service(sender)) {
+        add_field(buf, "MessagingServiceSid", sender);
+    }
+    else {
+        add_field(buf, "From", apr_pstrcat(pool, way, sender, NULL));
+    }
+}
+
 /* Add where Twilio reports what became of MESSAGE. The parameters name it, since
  * a report may come before the answer to this request is stored, and the sender may be
  * no agent's number (sms_from). */
@@ -105,7 +125,7 @@ static void add_form(crm_buf_t *buf, const crmd_message_t *message,
     const char *way = message->via && !strcmp(message->via, "whatsapp")
                       ? "whatsapp:" : "";
 
-    add_field(buf, "From", apr_pstrcat(pool, way, sender, NULL));
+    add_sender(buf, way, sender, pool);
     add_field(buf, "To", apr_pstrcat(pool, way, message->to, NULL));
     if (crm_channel_is(message->channel, CRM_CHANNEL_PHONE)) {
         add_field(buf, "Twiml", twiml_of(text, message->voice, pool));
