@@ -215,6 +215,12 @@ void crm_text_trim(const char **s_p, apr_size_t *len_p)
     }
 }
 
+char *crm_text_trimmed(const char *s, apr_size_t len, apr_pool_t *result_pool)
+{
+    crm_text_trim(&s, &len);
+    return apr_pstrmemdup(result_pool, s, len);
+}
+
 void crm_text_trim_blanks(const char **s_p, apr_size_t *len_p)
 {
     const uint8_t *bytes = (const uint8_t *)*s_p;

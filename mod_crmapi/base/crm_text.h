@@ -64,7 +64,11 @@ apr_size_t crm_text_steers(unsigned *code_p, const char *text);
 /* Remove ASCII white space from both ends of *S_P, *LEN_P. */
 void crm_text_trim(const char **s_p, apr_size_t *len_p);
 
-/* The same for valid UTF-8 and the white space of Unicode. */
+/* Return the LEN bytes at S without ASCII white space at both ends, in
+ * RESULT_POOL. */
+char *crm_text_trimmed(const char *s, apr_size_t len, apr_pool_t *result_pool);
+
+/* As crm_text_trim(), for valid UTF-8 and the white space of Unicode. */
 void crm_text_trim_blanks(const char **s_p, apr_size_t *len_p);
 
 /* Return the LEN bytes at S as one line in RESULT_POOL. The text is cut to at

@@ -257,15 +257,6 @@ static int is_hidden(writer_t *writer, open_t *open, const char *name,
     return (bits & CRM_MAIL_STYLE_HIDES) || attribute(attributes, "hidden");
 }
 
-/* Return TEXT without white space at both ends, in POOL. */
-static const char *trimmed(const char *text, apr_pool_t *pool)
-{
-    apr_size_t len = strlen(text);
-
-    crm_text_trim(&text, &len);
-    return apr_pstrmemdup(pool, text, len);
-}
-
 /* Return whether ATTRIBUTES are those of a picture that cannot be seen. */
 static int is_pixel(const xmlChar **attributes)
 {
@@ -382,7 +373,8 @@ static void begin_effect(writer_t *writer, open_t *open,
         break;
     case LINK:
         text = attribute(attributes, "href");
-        open->href = text ? trimmed(text, writer->pool) : NULL;
+        open->href = text ? crm_text_trimmed(text, strlen(text),
+                                             writer->pool) : NULL;
         open->start = writer->buf->len;
         break;
     case IMAGE:

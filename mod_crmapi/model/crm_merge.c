@@ -168,25 +168,12 @@ static int find_value(const char **value_p, const char *name,
     return !strcmp(name, "template.name");
 }
 
-/* Return the LEN bytes at TEXT without white space at both ends, in POOL. */
-static char *trimmed(const char *text, size_t len, apr_pool_t *pool)
-{
-    while (len && strchr(" \t\r\n", *text)) {
-        text++;
-        len--;
-    }
-    while (len && strchr(" \t\r\n", text[len - 1])) {
-        len--;
-    }
-    return apr_pstrmemdup(pool, text, len);
-}
-
-/* Return the fallback that TEXT, LEN bytes, is, in POOL. Templates of other programs
- * write "x" as a filter: default: "x", default("x"). */
-static const char *fallback_of(const char *text, size_t len, apr_pool_t *pool)
+/* Return the fallback that TEXT is, in POOL. Templates of other programs write "x" as
+ * a filter: default: "x", default("x"). */
+static const char *fallback_of(const char *text, apr_pool_t *pool)
 {
     static const char filter[] = "default";
-    const char *fallback = trimmed(text, len, pool);
+    const char *fallback = crm_text_trimmed(text, strlen(text), pool);
     const char *open = fallback, *close;
 
     if (strncmp(fallback, filter, sizeof(filter) - 1)) {
@@ -228,11 +215,10 @@ static const char *put_field(merging_t *merging, const char *field)
 {
     apr_pool_t *pool = merging->pool;
     const char *bar = strchr(field, '|');
-    const char *fallback = bar ? fallback_of(bar + 1, strlen(bar + 1), pool)
-                               : NULL;
-    const char *name, *value;
+    const char *fallback = bar ? fallback_of(bar + 1, pool) : NULL;
+    const char *name = crm_text_trimmed(field, strcspn(field, "|"), pool);
+    const char *value;
 
-    name = trimmed(field, bar ? (size_t)(bar - field) : strlen(field), pool);
     if (strstr(field, "{{")) {
         return "a {{ is within another field";
     }

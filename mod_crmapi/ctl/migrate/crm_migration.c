@@ -10,6 +10,7 @@
 #include "apr_strings.h"
 
 #include "crm_file.h"
+#include "crm_text.h"
 
 /* Beginnings of lines that say how to apply a file. */
 #define MIN_MODULE "-- min_module: "
@@ -50,10 +51,7 @@ static int begins(const char *line, apr_size_t len, const char *start)
 /* Return whether LINE, of LEN bytes, is a comment or has only spaces. */
 static int says_nothing(const char *line, apr_size_t len)
 {
-    while (len && apr_isspace(*line)) {
-        line++;
-        len--;
-    }
+    crm_text_trim(&line, &len);
     return !len || begins(line, len, "--");
 }
 
