@@ -678,7 +678,7 @@ subtest "import and export go through the tool" => sub {
     like($lines, qr/"object":\s*"agent"/, "an export has what is there");
     unlike($lines, qr/\Q$twin/, "and nothing of another workspace");
     is(crmapictl_ok($db, "export", "--workspace", $one->id, "--object",
-        "pipeline,agent"), join("\n", grep { /^\{"object":"(?:agent|pipeline)"/ }
+        "pipeline, agent"), join("\n", grep { /^\{"object":"(?:agent|pipeline)"/ }
         split /\n/, $lines), "--object: only these");
     fails("no such object", $db, 2, qr/--object: "agnet"/, "export",
         "--workspace", $one->id, "--object", "agnet");

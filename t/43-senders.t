@@ -69,7 +69,7 @@ like(sends("ada\@two.example"), qr/sender_not_allowed/,
 domains("two.example");
 is(sends("ada\@two.example"), "sent, sent", "until it has domains");
 for my $bad ("x y z\@", "", "a\@b.example", "-", "..", "a_b..c", "NONE",
-        "none,a.example", "a.example,None.") {
+        "none,a.example", "a.example,None.", "a.example b.example") {
     my ($code, undef, $error) = crmapictl($database, "workspace", "set", $w->id,
         "--sender-domains", $bad);
     is($code, 2, "--sender-domains \"$bad\"");

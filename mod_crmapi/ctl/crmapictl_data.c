@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "crm_text.h"
+#include "crm_type_list.h"
 #include "crmapictl_audit.h"
 #include "crmapictl_export.h"
 #include "crmapictl_import.h"
@@ -54,11 +55,11 @@ crm_error_t *ctl_import(ctl_t *ctl)
 
 crm_error_t *ctl_export(ctl_t *ctl)
 {
-    const char *names = ctl->options[CTL_OBJECT];
-    const char *workspace, *unknown;
+    const char *given = ctl->options[CTL_OBJECT], *workspace, *unknown;
+    apr_array_header_t *names = given ? crm_type_parts(given, ctl->pool) : NULL;
 
-    unknown = names ? crm_export_unknown(names, ctl->pool) : NULL;
-    if (names && !names[strspn(names, ",")]) {
+    unknown = names ? crm_export_unknown(names) : NULL;
+    if (names && !names->nelts) {
         return ctl_misuse(ctl, "--object names no object");
     }
     if (unknown) {

@@ -28,22 +28,42 @@ static const char *columns_of(const crm_resource_t *resource,
     return columns;
 }
 
-/* The export of a resource. */
+/* An export. */
 typedef struct writer_t {
-    const crm_resource_t *resource;
-    crm_buf_t *line;
+    crm_conn_t *conn;
+    const char *workspace_id;
+    const crm_resource_t *resource; /* that is being exported */
+    crm_buf_t line;
     FILE *out;
     apr_pool_t *pool;
 } writer_t;
+
+static crm_error_t *cannot_write(const writer_t *writer)
+{
+    return crm_error_createf(CRM_E_INTERNAL, writer->pool, "cannot write: %s",
+                             strerror(errno));
+}
+
+/* Write WRITER's line, and empty it. */
+static crm_error_t *put_line(writer_t *writer)
+{
+    crm_buf_t *line = &writer->line;
+
+    crm_buf_putc(line, '\n');
+    if (!ctl_write(writer->out, line->data, line->len)) {
+        return cannot_write(writer);
+    }
+    line->len = 0;
+    return NULL;
+}
 
 /* A crm_db_row_t: write the row of RESULT as a line. BATON is a writer_t. */
 static crm_error_t *write_row(void *baton, const PGresult *result)
 {
     writer_t *writer = baton;
-    crm_buf_t *line = writer->line;
+    crm_buf_t *line = &writer->line;
     int column = 0;
 
-    line->len = 0;
     crm_buf_printf(line, "{\"object\":\"%s\"", writer->resource->name);
     for (const crm_field_t *field = writer->resource->fields; field->name;
          field++) {
@@ -55,28 +75,24 @@ static crm_error_t *write_row(void *baton, const PGresult *result)
                        (apr_size_t)PQgetlength(result, 0, column));
         column++;
     }
-    crm_buf_add(line, "}\n", 2);
-    return ctl_write(writer->out, line->data, line->len)
-           ? NULL : crm_error_createf(CRM_E_INTERNAL, writer->pool,
-                                      "cannot write: %s", strerror(errno));
+    crm_buf_putc(line, '}');
+    return put_line(writer);
 }
 
-static crm_error_t *export_resource(crm_conn_t *conn, const char *workspace_id,
-                                    const crm_resource_t *resource,
-                                    crm_buf_t *line, FILE *out,
-                                    apr_pool_t *pool)
+static crm_error_t *export_resource(writer_t *writer,
+                                    const crm_resource_t *resource)
 {
-    writer_t writer = {resource, line, out, pool};
     crm_stmt_t stmt;
     crm_sql_t sql;
 
-    crm_sql_init(&sql, pool);
-    crm_sql_adds(&sql, "SELECT ", columns_of(resource, pool), " FROM crmapi.",
-                 resource->name, " t", NULL);
+    writer->resource = resource;
+    crm_sql_init(&sql, writer->pool);
+    crm_sql_adds(&sql, "SELECT ", columns_of(resource, writer->pool),
+                 " FROM crmapi.", resource->name, " t", NULL);
     crm_sql_template(&sql, " WHERE t.workspace_id = ? ORDER BY t.id",
-                     workspace_id, "uuid");
+                     writer->workspace_id, "uuid");
     crm_sql_stmt(&stmt, &sql);
-    return crm_db_each(conn, &stmt, write_row, &writer, pool);
+    return crm_db_each(writer->conn, &stmt, write_row, writer, writer->pool);
 }
 
 /* A crm_db_row_t: write RESULT's only column as a line. BATON is a writer_t. */
@@ -84,9 +100,8 @@ static crm_error_t *write_line(void *baton, const PGresult *result)
 {
     writer_t *writer = baton;
 
-    return fprintf(writer->out, "%s\n", PQgetvalue(result, 0, 0)) > 0 ? NULL
-           : crm_error_createf(CRM_E_INTERNAL, writer->pool, "cannot write: %s",
-                               strerror(errno));
+    crm_buf_puts(&writer->line, PQgetvalue(result, 0, 0));
+    return put_line(writer);
 }
 
 /* The objects that are no resources: import cannot take them, so they are exported
@@ -114,23 +129,17 @@ static int is_extra(const char *name)
     return 0;
 }
 
-/* Export EXTRA of the workspace WORKSPACE_ID. */
-static crm_error_t *export_extra(crm_conn_t *conn, const char *workspace_id,
-                                 const struct extra_t *extra, FILE *out,
-                                 apr_pool_t *pool)
+static crm_error_t *export_extra(writer_t *writer, const struct extra_t *extra)
 {
-    writer_t writer = {NULL, NULL, out, pool};
-    crm_stmt_t stmt = {extra->sql, 1, &workspace_id};
+    crm_stmt_t stmt = {extra->sql, 1, &writer->workspace_id};
 
-    return crm_db_each(conn, &stmt, write_line, &writer, pool);
+    return crm_db_each(writer->conn, &stmt, write_line, writer, writer->pool);
 }
 
-const char *crm_export_unknown(const char *names, apr_pool_t *result_pool)
+const char *crm_export_unknown(const apr_array_header_t *names)
 {
-    char *state, *copy = apr_pstrdup(result_pool, names);
-
-    for (const char *name = apr_strtok(copy, ",", &state); name;
-         name = apr_strtok(NULL, ",", &state)) {
+    for (int i = 0; i < names->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(names, i, const char *);
         const crm_resource_t *resource = crm_resource_find(name);
 
         if ((!resource || resource->no_import) && !is_extra(name)) {
@@ -140,49 +149,28 @@ const char *crm_export_unknown(const char *names, apr_pool_t *result_pool)
     return NULL;
 }
 
-/* Return whether NAMES, separated by commas, has NAME; NULL has all. */
-static int is_chosen(const char *names, const char *name)
-{
-    size_t len = strlen(name);
-
-    while (names && *names) {
-        size_t own = strcspn(names, ",");
-
-        if (own == len && !strncmp(names, name, len)) {
-            return 1;
-        }
-        names += own + (names[own] == ',');
-    }
-    return !names;
-}
-
 crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id,
-                        const char *names, FILE *out,
+                        const apr_array_header_t *names, FILE *out,
                         apr_pool_t *result_pool)
 {
+    writer_t writer = {.conn = conn, .workspace_id = workspace_id, .out = out,
+                       .pool = result_pool};
     crm_error_t *error;
-    crm_buf_t line;
 
-    crm_buf_init(&line, 65536, result_pool);
+    crm_buf_init(&writer.line, 65536, result_pool);
     error = crm_db_exec(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ"
                         " ONLY", result_pool);
     for (int i = 0; !error && crm_resources[i]; i++) {
         if (!crm_resources[i]->no_import
-            && is_chosen(names, crm_resources[i]->name)) {
-            error = export_resource(conn, workspace_id, crm_resources[i],
-                                    &line, out, result_pool);
+            && (!names || crm_array_has(names, crm_resources[i]->name))) {
+            error = export_resource(&writer, crm_resources[i]);
         }
     }
     for (size_t i = 0; !error && names && i < CRM_NELTS(extras); i++) {
-        if (is_chosen(names, extras[i].name)) {
-            error = export_extra(conn, workspace_id, &extras[i], out,
-                                 result_pool);
+        if (crm_array_has(names, extras[i].name)) {
+            error = export_extra(&writer, &extras[i]);
         }
     }
     crm_db_rollback(conn);
-    if (!error && fflush(out)) {
-        error = crm_error_createf(CRM_E_INTERNAL, result_pool,
-                                  "cannot write: %s", strerror(errno));
-    }
-    return error;
+    return !error && fflush(out) ? cannot_write(&writer) : error;
 }

@@ -11,6 +11,7 @@
 #include "crm_key.h"
 #include "crm_origin.h"
 #include "crm_sql.h"
+#include "crm_type_list.h"
 #include "crm_uuid.h"
 #include "crmapictl_audit.h"
 #include "crmapictl_options.h"
@@ -102,19 +103,15 @@ crm_error_t *ctl_intake_revoke(ctl_t *ctl)
 static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
                                  const char *list)
 {
-    apr_array_header_t *origins = apr_array_make(ctl->pool, 4,
-                                                 sizeof(const char *));
-    char *copy = apr_pstrdup(ctl->pool, list);
-    char *state;
+    apr_array_header_t *origins = crm_type_parts(list, ctl->pool);
 
-    for (char *one = apr_strtok(copy, ", ", &state); one;
-         one = apr_strtok(NULL, ", ", &state)) {
+    for (int i = 0; i < origins->nelts; i++) {
+        const char *one = APR_ARRAY_IDX(origins, i, const char *);
         const char *rule = strcmp(one, "*") ? crm_origin_rule(one) : NULL;
 
         if (rule) {
             return ctl_misuse(ctl, "--origins: \"%s\" %s (or be *)", one, rule);
         }
-        APR_ARRAY_PUSH(origins, const char *) = one;
     }
     *array_p = crm_sql_array(origins, ctl->pool);
     return NULL;

@@ -13,6 +13,7 @@
 #include "crm_email.h"
 #include "crm_sql.h"
 #include "crm_text.h"
+#include "crm_type_list.h"
 #include "crm_uuid.h"
 #include "crm_zone.h"
 #include "crmapictl_audit.h"
@@ -388,17 +389,16 @@ const char *ctl_domain_add(apr_array_header_t *domains, const char *text)
 static crm_error_t *read_domains(const char **array_p, ctl_t *ctl)
 {
     const char *given = ctl->options[CTL_SENDER_DOMAINS];
-    apr_array_header_t *domains = apr_array_make(ctl->pool, 4,
-                                                 sizeof(const char *));
-    char *state, *copy;
+    apr_array_header_t *parts, *domains = apr_array_make(ctl->pool, 4,
+                                                         sizeof(const char *));
 
     *array_p = given ? "{}" : NULL;
     if (!given || !strcmp(given, "none")) {
         return NULL;
     }
-    copy = apr_pstrdup(ctl->pool, given);
-    for (char *one = apr_strtok(copy, ", ", &state); one;
-         one = apr_strtok(NULL, ", ", &state)) {
+    parts = crm_type_parts(given, ctl->pool);
+    for (int i = 0; i < parts->nelts; i++) {
+        const char *one = APR_ARRAY_IDX(parts, i, const char *);
         const char *rule = ctl_domain_add(domains, one);
 
         if (rule) {
