@@ -243,64 +243,65 @@ crm_error_t *crm_access_confirm(crm_call_t *call, crm_error_t *error)
 
 /* ---- addresses ----------------------------------------------------------- */
 
-/* Charge a request of CLASS to CALL's address and its route's kind, with the limit
- * MAX a minute. */
-static crm_error_t *charge_address(const crm_call_t *call,
-                                   crm_limit_class_t class, apr_uint32_t max)
+/* Return CALL's budget for requests of KIND and CLASS: TIMES that of an address. */
+static crm_address_budget_t budget_of(const crm_call_t *call, const char *kind,
+                                      crm_limit_class_t class,
+                                      apr_uint32_t times)
 {
-    return crm_address_charge(call->service->addresses,
-                              call->route->access->kind,
-                              call->request->address,
-                              call->service->settings.realm, class, max,
-                              call->pool);
+    const crm_settings_t *settings = &call->service->settings;
+
+    return (crm_address_budget_t){
+        .addresses = call->service->addresses, .kind = kind,
+        .realm = settings->realm, .class = class,
+        .max = times * settings->address_limit
+    };
+}
+
+/* Charge a request of CLASS to CALL's address and its route's kind, with the limit
+ * of TIMES that of an address. */
+static crm_error_t *charge_address(const crm_call_t *call,
+                                   crm_limit_class_t class, apr_uint32_t times)
+{
+    crm_address_budget_t budget =
+        budget_of(call, call->route->access->kind, class, times);
+
+    return crm_address_charge(&budget, call->request->address, call->pool);
 }
 
 crm_error_t *crm_access_admit_address(crm_call_t *call)
 {
-    return charge_address(call, CRM_LIMIT_WRITE,
-                          call->service->settings.address_limit);
+    return charge_address(call, CRM_LIMIT_WRITE, 1);
 }
 
 crm_error_t *crm_access_admit_poll(crm_call_t *call)
 {
     if (!call->charged) {       /* else it is served again */
-        CRM_ERR(charge_address(call, CRM_LIMIT_READ, CRM_ACCESS_POLLS
-                               * call->service->settings.address_limit));
+        CRM_ERR(charge_address(call, CRM_LIMIT_READ, CRM_ACCESS_POLLS));
         call->charged = 1;
     }
     return NULL;
 }
 
-/* Charge CALL as a request of CLASS to NAME, of KIND, with the limit of TIMES
- * that of an address. */
-static crm_error_t *charge_name(const crm_call_t *call, const char *kind,
-                                const char *name, crm_limit_class_t class,
-                                apr_uint32_t times)
-{
-    const crm_settings_t *settings = &call->service->settings;
-
-    return crm_address_charge_name(call->service->addresses, kind, name,
-                                   settings->realm, class,
-                                   times * settings->address_limit,
-                                   call->pool);
-}
-
 crm_error_t *crm_access_charge_visitor(const crm_call_t *call,
                                        const char *visitor)
 {
-    return charge_name(call, "visitor", visitor, CRM_LIMIT_READ,
-                       CRM_ACCESS_VISITOR_POLLS);
+    crm_address_budget_t budget =
+        budget_of(call, "visitor", CRM_LIMIT_READ, CRM_ACCESS_VISITOR_POLLS);
+
+    return crm_address_charge_name(&budget, visitor, call->pool);
 }
 
 crm_error_t *crm_access_admit_link(crm_call_t *call)
 {
+    crm_address_budget_t budget =
+        budget_of(call, "one link", CRM_LIMIT_WRITE, CRM_ACCESS_LINK);
     const crm_arg_t *link = &call->args[0];
     crm_error_t *error;
 
     CRM_ERR(crm_access_admit_address(call));
-    error = charge_name(call, "one link", apr_pstrmemdup(call->pool, link->text,
-                                                         link->len),
-                        CRM_LIMIT_WRITE, CRM_ACCESS_LINK);
+    error = crm_address_charge_name(&budget, apr_pstrmemdup(
+                                        call->pool, link->text, link->len),
+                                    call->pool);
     if (error) {
         crm_access_proven(call);        /* the address pays for no refusal */
     }
@@ -309,11 +310,10 @@ crm_error_t *crm_access_admit_link(crm_call_t *call)
 
 void crm_access_proven(crm_call_t *call)
 {
-    const crm_settings_t *settings = &call->service->settings;
+    crm_address_budget_t budget =
+        budget_of(call, call->route->access->kind, CRM_LIMIT_WRITE, 1);
 
-    crm_address_refund(call->service->addresses, call->route->access->kind,
-                       call->request->address, settings->realm,
-                       CRM_LIMIT_WRITE, settings->address_limit, call->pool);
+    crm_address_refund(&budget, call->request->address, call->pool);
 }
 
 /* ---- ways to be admitted ------------------------------------------------- */

@@ -111,14 +111,21 @@ int crm_look_up_recall(crm_call_t *call)
 
 /* ---- charging ------------------------------------------------------------ */
 
+/* Return the budget of look-ups that CALL's address has. */
+static crm_address_budget_t budget_of(const crm_call_t *call)
+{
+    return (crm_address_budget_t){
+        .addresses = call->service->addresses, .kind = CRM_ADDRESS_KEY,
+        .realm = call->key.realm, .class = CRM_LIMIT_READ,
+        .max = call->service->settings.unknown_key_limit
+    };
+}
+
 crm_error_t *crm_look_up_charge(crm_call_t *call)
 {
-    crm_error_t *error =
-        crm_address_charge(call->service->addresses, CRM_ADDRESS_KEY,
-                           call->request->address, call->key.realm,
-                           CRM_LIMIT_READ,
-                           call->service->settings.unknown_key_limit,
-                           call->pool);
+    crm_address_budget_t budget = budget_of(call);
+    crm_error_t *error = crm_address_charge(&budget, call->request->address,
+                                            call->pool);
 
     if (error) {
         call->response->look_up = CRM_LOOK_UP_REFUSED;
@@ -129,10 +136,9 @@ crm_error_t *crm_look_up_charge(crm_call_t *call)
 /* Give back the charge of CALL's look-up. */
 static void refund(const crm_call_t *call)
 {
-    crm_address_refund(call->service->addresses, CRM_ADDRESS_KEY,
-                       call->request->address, call->key.realm,
-                       CRM_LIMIT_READ,
-                       call->service->settings.unknown_key_limit, call->pool);
+    crm_address_budget_t budget = budget_of(call);
+
+    crm_address_refund(&budget, call->request->address, call->pool);
 }
 
 /* ---- the roll ------------------------------------------------------------ */

@@ -23,27 +23,28 @@
 void crm_address_names(const char *names[2], const char *address,
                        apr_pool_t *pool);
 
-/* Charge a request of KIND and CLASS to the client ADDRESS ("203.0.113.7") in
- * the table ADDRESSES. The limit is MAX requests in 60 s. For an IPv6 address
- * its /64 and its /48 are charged, or neither if one of them refuses. REALM
- * identifies the database. If ADDRESSES is NULL or MAX is 0, nothing is
- * counted. Errors, in POOL: CRM_E_RATE_LIMITED with retry_after,
- * CRM_E_UNAVAILABLE (CRM4001). */
-crm_error_t *crm_address_charge(crm_limit_t *addresses, const char *kind,
-                                const char *address, apr_uint32_t realm,
-                                crm_limit_class_t class, apr_uint32_t max,
-                                apr_pool_t *pool);
+/* A budget that each address has for a kind of request. */
+typedef struct crm_address_budget_t {
+    crm_limit_t *addresses;     /* the table; NULL: nothing is counted */
+    const char *kind;
+    apr_uint32_t realm;         /* of the database */
+    crm_limit_class_t class;
+    apr_uint32_t max;           /* requests in 60 s; 0: nothing is counted */
+} crm_address_budget_t;
+
+/* Charge a request to BUDGET of the client ADDRESS ("203.0.113.7"). For an IPv6
+ * address its /64 and its /48 are charged, or neither if one of them refuses.
+ * Errors, in POOL: CRM_E_RATE_LIMITED with retry_after, CRM_E_UNAVAILABLE
+ * (CRM4001). */
+crm_error_t *crm_address_charge(const crm_address_budget_t *budget,
+                                const char *address, apr_pool_t *pool);
 
 /* The same for NAME instead of an address, for example a visitor's id. */
-crm_error_t *crm_address_charge_name(crm_limit_t *addresses, const char *kind,
-                                     const char *name, apr_uint32_t realm,
-                                     crm_limit_class_t class,
-                                     apr_uint32_t max, apr_pool_t *pool);
+crm_error_t *crm_address_charge_name(const crm_address_budget_t *budget,
+                                     const char *name, apr_pool_t *pool);
 
 /* Take back the charge of crm_address_charge() with the same arguments. */
-void crm_address_refund(crm_limit_t *addresses, const char *kind,
-                        const char *address, apr_uint32_t realm,
-                        crm_limit_class_t class, apr_uint32_t max,
-                        apr_pool_t *pool);
+void crm_address_refund(const crm_address_budget_t *budget,
+                        const char *address, apr_pool_t *pool);
 
 #endif /* CRM_ADDRESS_H */

@@ -17,11 +17,18 @@ static void set_up(void)
     pool = crm_check_pool();
 }
 
-/* Charge ADDRESS for a KIND under 3 a minute: 0 where it is refused. */
+/* Return the budget for requests of KIND: 3 a minute. */
+static crm_address_budget_t budget_of(const char *kind)
+{
+    return (crm_address_budget_t){.addresses = block, .kind = kind,
+                                  .class = CRM_LIMIT_READ, .max = 3};
+}
+
+/* Charge ADDRESS for a KIND: 0 where it is refused. */
 static int charge(const char *kind, const char *address)
 {
-    crm_error_t *error = crm_address_charge(block, kind, address, 0,
-                                            CRM_LIMIT_READ, 3, pool);
+    crm_address_budget_t budget = budget_of(kind);
+    crm_error_t *error = crm_address_charge(&budget, address, pool);
 
     now++;
     if (error) {
@@ -133,12 +140,13 @@ END_TEST
 /* What proves its rights is charged to nobody. */
 START_TEST(what_is_refunded_is_charged_neither_to_the_64_nor_to_the_48)
 {
+    crm_address_budget_t budget = budget_of("key");
     char address[40];
 
     for (int i = 0; i < 2 * 3 * CRM_ADDRESS_SITE; i++) {
         snprintf(address, sizeof(address), "2001:db8:9:%x::1", i % 4);
         ck_assert_msg(charge("key", address), "request %d", i);
-        crm_address_refund(block, "key", address, 0, CRM_LIMIT_READ, 3, pool);
+        crm_address_refund(&budget, address, pool);
     }
     may("key", "2001:db8:9:1::1", 3);
 }
@@ -152,6 +160,7 @@ START_TEST(contract_4_3_retry_after_is_rounded_up)
     } times[] = {
         {30 * SECOND + 1, 31}, {30 * SECOND, 30}, {SECOND + 1, 2}, {1, 1}
     };
+    crm_address_budget_t budget = budget_of("key");
     apr_int64_t start = now;
 
     for (int i = 0; i < 3; i++) {
@@ -161,8 +170,7 @@ START_TEST(contract_4_3_retry_after_is_rounded_up)
         crm_error_t *error;
 
         now = start + WINDOW - times[i].left;
-        error = crm_address_charge(block, "key", "203.0.113.9", 0,
-                                   CRM_LIMIT_READ, 3, pool);
+        error = crm_address_charge(&budget, "203.0.113.9", pool);
         ck_assert_ptr_nonnull(error);
         ck_assert_int_eq(error->retry_after, times[i].seconds);
     }
@@ -193,11 +201,13 @@ END_TEST
 
 START_TEST(without_a_table_or_limit_nothing_is_counted)
 {
+    crm_address_budget_t no_table = budget_of("key"), no_limit = no_table;
+
+    no_table.addresses = NULL;
+    no_limit.max = 0;
     for (int i = 0; i < 10; i++) {
-        ck_assert_ptr_null(crm_address_charge(NULL, "key", "192.0.2.1", 0,
-                                              CRM_LIMIT_READ, 3, pool));
-        ck_assert_ptr_null(crm_address_charge(block, "key", "192.0.2.1", 0,
-                                              CRM_LIMIT_READ, 0, pool));
+        ck_assert_ptr_null(crm_address_charge(&no_table, "192.0.2.1", pool));
+        ck_assert_ptr_null(crm_address_charge(&no_limit, "192.0.2.1", pool));
     }
     may("key", "192.0.2.1", 3);
 }
