@@ -590,13 +590,13 @@ subtest "an old or new schema is refused, and none waits" => sub {
     sql($other, "DELETE FROM crmapi.migration WHERE number ="
         . " (SELECT max(number) FROM crmapi.migration)");
     my $worker = worker(database => $other, no_start => 1);
-    my ($code, $out, $err) = $worker->run;
+    my ($code, $err) = $worker->refuses;
     is($code, 1, "an old one");
     like($err, qr/CRM3002.*run crmapictl migrate/, "says what to do");
     sql($other, "INSERT INTO crmapi.migration (number, name, sha256) SELECT"
         . " n, 'x', sha256('x') FROM generate_series((SELECT max(number) + 1"
         . " FROM crmapi.migration), 99) n");
-    ($code, $out, $err) = $worker->run;
+    ($code, $err) = $worker->refuses;
     is($code, 1, "a new one");
     like($err, qr/CRM3002.*version 99 or later.*upgrade crmapid/,
         "says what to do");
@@ -606,7 +606,7 @@ subtest "an old or new schema is refused, and none waits" => sub {
     $worker->once;
     my $login = worker(database => $other, no_start => 1, conninfo =>
         CrmTest::Postgres->get->conninfo($other, $CrmTest::Postgres::API));
-    ($code, $out, $err) = $login->run;
+    ($code, $err) = $login->refuses;
     is($code, 1, "a login of httpd's");
     like($err, qr/CRM3002: the login has not the rights of crmapid.*role create/,
         "says what to do");

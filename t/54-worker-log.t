@@ -95,7 +95,7 @@ subtest "what is no UTF-8, and what is too long" => sub {
         $worker->stop;
         my $path = $worker->dir . "/" . substr($name, 0, 200) . "/x";
         $worker->configure({ status_listen => $path . "\\" x 2500 });
-        my ($code, $out, $err) = $worker->run;
+        my ($code, $err) = $worker->refuses;
         isnt($code, 0, "it cannot start");
         my ($line) = split /\n/, $err;
         my $object = eval { $strict->decode($line) };

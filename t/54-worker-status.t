@@ -478,7 +478,7 @@ subtest "a Unix socket, and settings that are refused" => sub {
             ["localhost.example:80", qr/status_listen: localhost/],
             ["127.0.0.1:" . $taken->sockport, qr/Address already in use/]) {
         $worker->configure({ status_listen => $case->[0] });
-        my ($code, $out, $err) = $worker->run;
+        my ($code, $err) = $worker->refuses;
         isnt($code, 0, "$case->[0]: refused");
         like($err, $case->[1], "$case->[0]: with the reason");
     }

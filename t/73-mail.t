@@ -667,7 +667,7 @@ subtest "LMTP: files at the socket's place" => sub {
     is((stat $path)[2] & 0777, 0600, "is replaced; its mode");
     my $second = worker(database => $database, no_start => 1,
         conf => { lmtp_socket => $path });
-    my ($code, undef, $err) = $second->run;
+    my ($code, $err) = $second->refuses;
     isnt($code, 0, "a second daemon does not take it");
     like($err, qr/another process is listening/, "and says why");
     like(say_to(session(), "QUIT"), qr/^221/, "the first still serves");
@@ -680,13 +680,13 @@ subtest "LMTP: files at the socket's place" => sub {
         socket(my $client, PF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0) or die $!;
         push @waiting, $client;
     } while connect($waiting[-1], pack_sockaddr_un($path));
-    ($code, undef, $err) = $second->run;
+    ($code, $err) = $second->refuses;
     like($err, qr/another process is listening/, "even if that one is too busy");
     ok(-S $path, "to answer");
     close $other;
     unlink $path;
     write_file($path, "precious");
-    ($code, undef, $err) = $second->run;
+    ($code, $err) = $second->refuses;
     like($err, qr/not a socket/, "what is no socket is left alone");
     is(read_file($path), "precious", "as it was");
     unlink $path;

@@ -95,6 +95,13 @@ sub run {
         env => $self->environment, seconds => $self->{seconds});
 }
 
+# Start it although it must refuse to. Return (exit code, stderr).
+sub refuses {
+    my ($self) = @_;
+    local $self->{seconds} = 20;
+    return ($self->run)[0, 2];
+}
+
 # Run all due jobs once, at the time NOW if given; it must succeed.
 sub once {
     my ($self, $now) = @_;
