@@ -93,7 +93,7 @@ subtest "a function is declared in the header of its source" => sub {
 subtest "what waits or is measured goes by a clock that is never set" => sub {
     my %may = map { $_ => 1 } map { "mod_crmapi/$_.c" } qw(
         ctl/crmapictl_key ctl/crmapictl_webhook database/crm_db_conn
-        intake/intake_chat module/mod_crmapi_handler module/mod_crmapi_metrics
+        intake/intake_chat module/mod_crmapi_request
         pages/crm_pages shared/crm_store worker/crmapid_log
         worker/jobs/crmapid_journal worker/relays/crmapid_curl
         worker/sequences/crmapid_link worker/webhooks/crmapid_webhook);

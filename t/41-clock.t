@@ -36,7 +36,9 @@ sub clock_of {
 
 my $database = database();
 my $httpd = httpd(database => $database, env => clock_of("web"),
-    conf => "CrmApiDatabaseTimeout 5s\n");
+    conf => "CrmApiDatabaseTimeout 5s\n"
+    . "<Location /metrics>\nSetHandler crmapi-metrics\nRequire all granted\n"
+    . "</Location>\n");
 my $w = workspace($httpd);
 $w->ctl("workspace", "set", $w->id, "--events", "on");
 my $contact = $w->contact->{id};
@@ -96,6 +98,13 @@ subtest "a write that waits for a lock, when the clock is set back" => sub {
     cmp_ok(time - $began, "<", 8 * busy(), "at its time limit");
     $let_go->();
     set_clock("web", 0);
+};
+
+subtest "how long these requests took" => sub {
+    my ($seconds) = $httpd->client->get("/metrics")->body
+        =~ /^crmapi_request_duration_seconds_sum\{.*mount="api"\} (\S+)$/m;
+    cmp_ok($seconds, ">", 0, "is not what the clock was set back by");
+    cmp_ok($seconds, "<", 3600, "nor what it was set forward by");
 };
 
 subtest "11 crmapid, when the clock is set back and forth" => sub {

@@ -14,6 +14,7 @@
 #include "util_filter.h"
 
 #include "crm_array.h"
+#include "crm_time.h"
 #include "crm_touch.h"
 #include "crm_trace.h"
 
@@ -99,10 +100,10 @@ static void write_log(crmapi_request_t *request)
     }
     ap_log_rerror(APLOG_MARK, APLOG_DEBUG, 0, r, "CRM1201: %s: %d, %"
                   APR_SIZE_T_FMT " bytes, database %" APR_INT64_T_FMT
-                  " us, all %" APR_TIME_T_FMT " us, request %s",
+                  " us, all %" APR_INT64_T_FMT " us, request %s",
                   response->route ? response->route : "no route",
                   response->status, response->body.len, response->db_us,
-                  apr_time_now() - r->request_time, request->id);
+                  crm_time_monotonic() - request->begun, request->id);
 }
 
 /* Set the notes for the access log. None contains the key itself. */
@@ -357,6 +358,7 @@ int crmapi_handler(request_rec *r)
     }
     /* the time until the client's next request is none of this one */
     r->request_time += request->response.idle;
+    request->begun += request->response.idle;
     if (request->response.sent) {
         write_log(request);
         return request->result;

@@ -12,6 +12,8 @@
 
 #include "ap_mpm.h"
 
+#include "crm_time.h"
+
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_mount.h"
 #include "mod_crmapi_request.h"
@@ -285,7 +287,7 @@ void crmapi_metrics_count(const crmapi_request_t *request, int status)
     crmapi_counts_t *counts = request->config->counts;
     int mount = crmapi_mount_number(request->mount);
     int route = crmapi_mount_first(mount) + response->route_number;
-    apr_int64_t us = apr_time_now() - request->r->request_time;
+    apr_int64_t us = crm_time_monotonic() - request->begun;
 
     if (!counts || status < 100 || status >= 600) {
         return;

@@ -11,6 +11,7 @@
 #include "http_request.h"
 #include "util_filter.h"
 
+#include "crm_time.h"
 #include "crm_uuid.h"
 
 #include "mod_crmapi_config.h"
@@ -86,6 +87,8 @@ crmapi_request_t *crmapi_request_begin(request_rec *r)
     if (!request) {
         request = apr_pcalloc(r->pool, sizeof(*request));
         request->r = r;
+        request->begun = crm_time_monotonic()
+                         - (apr_time_now() - r->request_time);
         request->config = crmapi_config(r->server);
         request->id = find_id(r);
         r->log_id = request->id;

@@ -21,6 +21,7 @@ typedef struct crmapi_request_t {
     const char *path;           /* the path below the mount, in R's uri */
     const char *id;             /* X-Request-Id */
     const char *trace;          /* its valid traceparent, or NULL */
+    apr_int64_t begun;          /* R's request_time by crm_time_monotonic() */
     int reached;                /* its path is still that of a mount, after
                                    rewrite rules */
     int claimed;                /* this module serves it */
