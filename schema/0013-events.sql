@@ -230,6 +230,26 @@ CREATE FUNCTION crmapi.event_time(t timestamptz) RETURNS text
 -- with the answers of the API. Few workspaces have a feed, so whether there is one
 -- is asked first, and by the cheapest statement.
 
+-- Add an event of the type HAPPENED about the row ROW_ID of OWNER with FIELDS, and
+-- deliver it if it is one of TYPES, those that endpoints want. Return its id, so that
+-- a call is an expression, which costs less than PERFORM. For the API and the worker.
+CREATE FUNCTION crmapi.event_add(workspace uuid, happened text, types text[],
+        fields json, row_id uuid, owner uuid) RETURNS uuid
+    LANGUAGE plpgsql AS $$
+DECLARE
+    event CONSTANT uuid := crmapi.event_id(crmapi.event_next(workspace));
+BEGIN
+    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
+        owner_id)
+    VALUES (event, event_add.workspace, happened, event_add.fields,
+        event_add.row_id, owner);
+    IF happened = ANY (types) THEN
+        PERFORM crmapi.webhook_plan(workspace, event, happened);
+    END IF;
+    RETURN event;
+END
+$$;
+
 -- The event that a row was deleted: its type is the trigger's argument. A
 -- trigger function.
 CREATE FUNCTION crmapi.event_deleted() RETURNS trigger
@@ -246,14 +266,8 @@ BEGIN
     IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types)) THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id)
-    VALUES (crmapi.event_id(crmapi.event_next(OLD.workspace_id)),
-        OLD.workspace_id, TG_ARGV[0],
-        json_object('{id}', ARRAY[OLD.id::text]), OLD.id)
-    RETURNING v.id INTO event;
-    IF TG_ARGV[0] = ANY (feed.types) THEN
-        PERFORM crmapi.webhook_plan(OLD.workspace_id, event, TG_ARGV[0]);
-    END IF;
+    event := crmapi.event_add(OLD.workspace_id, TG_ARGV[0], feed.types,
+        json_object('{id}', ARRAY[OLD.id::text]), OLD.id, NULL);
     RETURN NULL;
 END
 $$;
@@ -281,17 +295,11 @@ BEGIN
     IF NOT (feed.log OR happened = ANY (feed.types)) THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
-        owner_id)
-    VALUES (crmapi.event_id(crmapi.event_next(OLD.workspace_id)),
-        OLD.workspace_id, happened, CASE happened WHEN 'contact.merged'
+    event := crmapi.event_add(OLD.workspace_id, happened, feed.types,
+        CASE happened WHEN 'contact.merged'
             THEN crmapi.contact_merged_fields(merged)
             ELSE json_object('{id}', ARRAY[OLD.id::text]) END, OLD.id,
-        merged.merged_into)
-    RETURNING v.id INTO event;
-    IF happened = ANY (feed.types) THEN
-        PERFORM crmapi.webhook_plan(OLD.workspace_id, event, happened);
-    END IF;
+        merged.merged_into);
     RETURN NULL;
 END
 $$;
@@ -324,15 +332,9 @@ BEGIN
     IF types IS NULL THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id)
-    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, 'contact.created', crmapi.contact_fields(NEW, NULL,
-            crmapi.contact_suppressed(NEW.workspace_id, NEW.email_key,
-                                      NEW.phone_key)), NEW.id)
-    RETURNING v.id INTO event;
-    IF 'contact.created' = ANY (types) THEN
-        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, 'contact.created');
-    END IF;
+    event := crmapi.event_add(NEW.workspace_id, 'contact.created', types,
+        crmapi.contact_fields(NEW, NULL, crmapi.contact_suppressed(
+            NEW.workspace_id, NEW.email_key, NEW.phone_key)), NEW.id, NULL);
     RETURN NULL;
 END
 $$;
@@ -365,6 +367,7 @@ BEGIN
     IF types IS NULL THEN
         RETURN NULL;
     END IF;
+    -- event_add(), in the statement that reads the activity
     INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id)
     SELECT crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
         NEW.workspace_id, 'contact.updated', crmapi.contact_fields(NEW,
@@ -411,13 +414,8 @@ BEGIN
               AND a.contact_id = c.id) l
         WHERE c.workspace_id = NEW.workspace_id AND c.company_id = NEW.id;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields)
-    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.company_fields(NEW, deals, latest))
-    RETURNING v.id INTO event;
-    IF TG_ARGV[0] = ANY (feed.types) THEN
-        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
-    END IF;
+    event := crmapi.event_add(NEW.workspace_id, TG_ARGV[0], feed.types,
+        crmapi.company_fields(NEW, deals, latest), NULL, NULL);
     RETURN NULL;
 END
 $$;
@@ -438,15 +436,8 @@ BEGIN
         OR NEW.updated_at = OLD.updated_at AND OLD IS NOT DISTINCT FROM NEW THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
-        owner_id)
-    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.pipeline_card_fields(NEW), NEW.id,
-        NEW.contact_id)
-    RETURNING v.id INTO event;
-    IF TG_ARGV[0] = ANY (feed.types) THEN
-        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
-    END IF;
+    event := crmapi.event_add(NEW.workspace_id, TG_ARGV[0], feed.types,
+        crmapi.pipeline_card_fields(NEW), NEW.id, NEW.contact_id);
     RETURN NULL;
 END
 $$;
@@ -467,15 +458,8 @@ BEGIN
         OR NEW.updated_at = OLD.updated_at AND OLD IS NOT DISTINCT FROM NEW THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
-        owner_id)
-    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.activity_fields(NEW), NEW.id,
-        NEW.contact_id)
-    RETURNING v.id INTO event;
-    IF TG_ARGV[0] = ANY (feed.types) THEN
-        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
-    END IF;
+    event := crmapi.event_add(NEW.workspace_id, TG_ARGV[0], feed.types,
+        crmapi.activity_fields(NEW), NEW.id, NEW.contact_id);
     RETURN NULL;
 END
 $$;
@@ -498,15 +482,8 @@ BEGIN
             AND OLD IS NOT DISTINCT FROM NEW) THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
-        owner_id)
-    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.conversation_fields(NEW), NEW.id,
-        NEW.contact_id)
-    RETURNING v.id INTO event;
-    IF TG_ARGV[0] = ANY (feed.types) THEN
-        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
-    END IF;
+    event := crmapi.event_add(NEW.workspace_id, TG_ARGV[0], feed.types,
+        crmapi.conversation_fields(NEW), NEW.id, NEW.contact_id);
     RETURN NULL;
 END
 $$;
@@ -531,14 +508,8 @@ BEGIN
         OR TG_OP = 'UPDATE' AND OLD.status IS NOT DISTINCT FROM NEW.status THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, owner_id)
-    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.message_fields(NEW),
-        NEW.conversation_id)
-    RETURNING v.id INTO event;
-    IF TG_ARGV[0] = ANY (feed.types) THEN
-        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
-    END IF;
+    event := crmapi.event_add(NEW.workspace_id, TG_ARGV[0], feed.types,
+        crmapi.message_fields(NEW), NULL, NEW.conversation_id);
     RETURN NULL;
 END
 $$;
@@ -558,15 +529,8 @@ BEGIN
     IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types)) THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
-        owner_id)
-    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.submission_fields(NEW), NEW.id,
-        NEW.contact_id)
-    RETURNING v.id INTO event;
-    IF TG_ARGV[0] = ANY (feed.types) THEN
-        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
-    END IF;
+    event := crmapi.event_add(NEW.workspace_id, TG_ARGV[0], feed.types,
+        crmapi.submission_fields(NEW), NEW.id, NEW.contact_id);
     RETURN NULL;
 END
 $$;
@@ -605,6 +569,9 @@ AS $$
 DECLARE
     feed record;
     event uuid;
+    t crmapi.enrollment;
+    followed json;
+    stages json;
 BEGIN
     SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
     WHERE f.workspace_id = NEW.workspace_id;
@@ -615,26 +582,21 @@ BEGIN
         OR OLD.status = NEW.status AND OLD.contact_id = NEW.contact_id THEN
         RETURN NULL;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
-        owner_id)
-    SELECT crmapi.event_id(crmapi.event_next(t.workspace_id)),
-        t.workspace_id, TG_ARGV[0], crmapi.enrollment_fields(t,
-            (SELECT json_build_object('id', q.id, 'name', q.name, 'status',
-                 q.status, 'bot_id', q.bot_id, 'template_id', q.template_id)
-             FROM crmapi.sequence q WHERE q.workspace_id = NEW.workspace_id
-               AND q.id = t.sequence_id),
-            (SELECT coalesce(json_agg(crmapi.event_step(s)
-                                      ORDER BY s.sort_order), '[]')
-             FROM crmapi.enrollment_step s
-             WHERE s.workspace_id = NEW.workspace_id
-               AND s.enrollment_id = t.id)), t.id, t.contact_id
-    FROM crmapi.enrollment t
-    WHERE t.workspace_id = NEW.workspace_id AND t.id = NEW.id
-    RETURNING v.id INTO event;
-    -- no event: it was deleted since, by an erasure
-    IF event IS NOT NULL AND TG_ARGV[0] = ANY (feed.types) THEN
-        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
+    SELECT e.* INTO t FROM crmapi.enrollment e
+    WHERE e.workspace_id = NEW.workspace_id AND e.id = NEW.id;
+    IF NOT FOUND THEN
+        RETURN NULL;        -- it was deleted since, by an erasure
     END IF;
+    followed := (SELECT json_build_object('id', q.id, 'name', q.name, 'status',
+            q.status, 'bot_id', q.bot_id, 'template_id', q.template_id)
+        FROM crmapi.sequence q WHERE q.workspace_id = NEW.workspace_id
+          AND q.id = t.sequence_id);
+    stages := (SELECT json_agg(crmapi.event_step(s) ORDER BY s.sort_order)
+        FROM crmapi.enrollment_step s
+        WHERE s.workspace_id = NEW.workspace_id AND s.enrollment_id = NEW.id);
+    event := crmapi.event_add(NEW.workspace_id, TG_ARGV[0], feed.types,
+        crmapi.enrollment_fields(t, followed, coalesce(stages, '[]')), t.id,
+        t.contact_id);
     RETURN NULL;
 END
 $$;

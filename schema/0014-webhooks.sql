@@ -137,7 +137,6 @@ $$;
 
 -- ---- deliveries (contract 12.3) --------------------------------------------
 
--- Set the body of an event to BODY unless it has one. Returns its body, NULL
 -- Insert a delivery and a job for each endpoint of WORKSPACE that wants the
 -- event EVENT of the type HAPPENED. For the API and the worker.
 CREATE FUNCTION crmapi.webhook_plan(workspace uuid, event uuid,
@@ -167,6 +166,7 @@ BEGIN
 END
 $$;
 
+-- Set the body of an event to BODY unless it has one. Returns its body, NULL
 -- if there is no such event. Locks: event. For the worker.
 CREATE FUNCTION crmapi.webhook_body(workspace uuid, event uuid,
                                     body text)

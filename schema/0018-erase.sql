@@ -431,19 +431,12 @@ CREATE FUNCTION crmapi.erase_event(workspace uuid, contact uuid) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     feed record;
-    made uuid;
 BEGIN
     SELECT f.log, f.types INTO feed FROM crmapi.event_feed f
     WHERE f.workspace_id = erase_event.workspace;
-    IF NOT FOUND OR NOT (feed.log OR 'contact.erased' = ANY (feed.types)) THEN
-        RETURN;
-    END IF;
-    made := crmapi.event_id(crmapi.event_next(workspace));
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id)
-    VALUES (made, erase_event.workspace, 'contact.erased',
-            json_build_object('id', erase_event.contact), erase_event.contact);
-    IF 'contact.erased' = ANY (feed.types) THEN
-        PERFORM crmapi.webhook_plan(workspace, made, 'contact.erased');
+    IF feed.log OR 'contact.erased' = ANY (feed.types) THEN
+        PERFORM crmapi.event_add(workspace, 'contact.erased', feed.types,
+            json_build_object('id', contact), contact, NULL);
     END IF;
 END
 $$;

@@ -137,15 +137,9 @@ BEGIN
         WHERE a.workspace_id = NEW.workspace_id AND a.contact_id = NEW.id
         ORDER BY a.created_at DESC LIMIT 1;
     END IF;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id)
-    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.contact_fields(NEW, latest,
-            crmapi.contact_suppressed(NEW.workspace_id, NEW.email_key,
-                                      NEW.phone_key)), NEW.id)
-    RETURNING v.id INTO event;
-    IF TG_ARGV[0] = ANY (feed.types) THEN
-        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
-    END IF;
+    event := crmapi.event_add(NEW.workspace_id, TG_ARGV[0], feed.types,
+        crmapi.contact_fields(NEW, latest, crmapi.contact_suppressed(
+            NEW.workspace_id, NEW.email_key, NEW.phone_key)), NEW.id, NULL);
     RETURN NULL;
 END
 $$;

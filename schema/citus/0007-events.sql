@@ -169,16 +169,9 @@ BEGIN
     LOOP
         stages := concat_ws(', ', stages, crmapi.event_step(step)::text);
     END LOOP;
-    INSERT INTO crmapi.event AS v (id, workspace_id, type, fields, row_id,
-        owner_id)
-    VALUES (crmapi.event_id(crmapi.event_next(NEW.workspace_id)),
-        NEW.workspace_id, TG_ARGV[0], crmapi.enrollment_fields(t,
-            followed, ('[' || coalesce(stages, '') || ']')::json), t.id,
-        t.contact_id)
-    RETURNING v.id INTO event;
-    IF TG_ARGV[0] = ANY (feed.types) THEN
-        PERFORM crmapi.webhook_plan(NEW.workspace_id, event, TG_ARGV[0]);
-    END IF;
+    event := crmapi.event_add(NEW.workspace_id, TG_ARGV[0], feed.types,
+        crmapi.enrollment_fields(t, followed,
+            ('[' || coalesce(stages, '') || ']')::json), t.id, t.contact_id);
     RETURN NULL;
 END
 $$;

@@ -112,8 +112,8 @@ function (who, names) AS (VALUES
     ('crmapi_api crmapi_worker',
         'bell bell_heard bell_message contact_erase contact_replied'
         ' contact_suppressed enrollment_approve enrollment_reject'
-        ' enrollment_stop event_base event_next intake is_suppressed suppress'
-        ' suppress_lift webhook_plan'
+        ' enrollment_stop event_add event_base event_next intake is_suppressed'
+        ' suppress suppress_lift webhook_plan'
         -- on values: columns, defaults and checks of the tables call them
         ' address_keys contact_keys conversation_last_activity counter_slot'
         ' digits domain_ascii domain_character email_base email_canonical'
