@@ -186,6 +186,7 @@ subtest "what the compiler was asked for" => sub {
 subtest "text files are clean" => sub {
     for my $file (grep { !m{^t/(?:fuzz/corpus|unit/json|mail)/} } @files) {
         my $text = read_file($file);
+        utf8::decode($text);
         my @wrong = (
             $text =~ /\r/ ? "carriage returns" : (),
             $text =~ /[ \t]$/m ? "blanks at line ends" : (),

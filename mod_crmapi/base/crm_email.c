@@ -42,7 +42,7 @@ static void open_idna(void)
  * since version 15.1, to "ss" before: stored forms shall not depend on that. */
 static const char *with_small_sharp_s(const char *domain, apr_pool_t *pool)
 {
-    static const char capital[] = "\xe1\xba\x9e", small[] = "\xc3\x9f";
+    static const char capital[] = "ẞ", small[] = "ß";
     const char *found;
 
     while ((found = strstr(domain, capital))) {

@@ -150,7 +150,7 @@ const char *crm_text_normalize(const char *s, int kc, apr_pool_t *result_pool)
 /* Replace final sigmas (U+03C2) in TEXT by U+03C3. */
 static void unite_sigmas(char *text)
 {
-    while ((text = strstr(text, "\xcf\x82"))) {
+    while ((text = strstr(text, "ς"))) {
         text[1] = '\x83';
     }
 }

@@ -24,11 +24,10 @@ static const struct {
 static const char *const thanks[] = {
     "thanks", "thankyou", "thanku", "thx", "thnx", "tnx", "tks", "ty",
     "manythanks", "thanksalot", "thankssomuch", "thankyousomuch",
-    "thankyouverymuch", "danke", "dankesch\xc3\xb6n", "vielendank", "merci",
+    "thankyouverymuch", "danke", "dankeschön", "vielendank", "merci",
     "mercibeaucoup", "gracias", "muchasgracias", "grazie", "obrigado",
     "obrigada", "bedankt", "dankjewel", "tak", "tack", "takk", "kiitos",
-    "dzi\xc4\x99kuj\xc4\x99",
-    "\xd1\x81\xd0\xbf\xd0\xb0\xd1\x81\xd0\xb8\xd0\xb1\xd0\xbe"
+    "dziękuję", "спасибо"
 };
 
 /* Return whether TEXT, which is BARE when bare, is "stop", a separator and

@@ -26,22 +26,21 @@ static const char *const says[] = {
     "not a known user", "not a valid user", "inactive user", "user disabled",
     "no such recipient", "recipient unknown", "unknown recipient",
     "recipient not found", "recipientnotfound", "recipient does not exist",
-    "invalid recipient", "addressee unknown",
-    "no such mailbox", "mailbox unknown", "unknown mailbox",
-    "mailbox not found", "mailbox does not exist", "mailbox doesn't exist",
+    "invalid recipient", "addressee unknown", "no such mailbox",
+    "mailbox unknown", "unknown mailbox", "mailbox not found",
+    "mailbox does not exist", "mailbox doesn't exist",
     "no mailbox here by that name", "no mailbox by that name",
     "invalid mailbox", "not a valid mailbox", "mailbox unavailable",
     "mailbox is unavailable", "mailbox disabled", "mailbox is disabled",
-    "mailbox has been disabled", "mailbox is inactive",
-    "account disabled", "account is disabled", "account has been disabled",
+    "mailbox has been disabled", "mailbox is inactive", "account disabled",
+    "account is disabled", "account has been disabled",
     "account that you tried to reach is disabled", "account does not exist",
     "account that you tried to reach does not exist",
     "account that you tried to reach doesn't exist", "no such account",
-    "unknown account", "no such address", "unknown address",
-    "address unknown", "address not found", "address does not exist",
-    "address doesn't exist", "address couldn't be found",
-    "unknown local part", "unknown local-part", "unrouteable address",
-    "unroutable address", "bad destination mailbox",
+    "unknown account", "no such address", "unknown address", "address unknown",
+    "address not found", "address does not exist", "address doesn't exist",
+    "address couldn't be found", "unknown local part", "unknown local-part",
+    "unrouteable address", "unroutable address", "bad destination mailbox",
     "not listed in domino directory", "recipient name is not recognized",
     "invalid user address", "user not exist", "this user doesn't have a",
     "invalid final delivery userid", "user is unknown", "account not found",
@@ -67,67 +66,31 @@ static const char *const says[] = {
     "domain does not exist", "domain doesn't exist", "nullmx", "null mx",
     /* Notes */
     "not listed in public name & address book",
-    "\xe3\x83\x87\xe3\x82\xa3\xe3\x83\xac\xe3\x82\xaf\xe3\x83\x88\xe3\x83\xaa"
-    "\xe3\x81\xae\xe3\x83\xaa\xe3\x82\xb9\xe3\x83\x88\xe3\x81\xab\xe3\x81\x82"
-    "\xe3\x82\x8a\xe3\x81\xbe\xe3\x81\x9b\xe3\x82\x93",
-    "\xe3\x83\x87\xe3\x82\xa3\xe3\x83\xac\xe3\x82\xaf\xe3\x83\x88\xe3\x83\xaa"
-    "\xe3\x81\xab\xe3\x81\xaf\xe8\xa6\x8b\xe3\x81\xa4\xe3\x81\x8b\xe3\x82\x8a"
-    "\xe3\x81\xbe\xe3\x81\x9b\xe3\x82\x93",
+    "ディレクトリのリストにありません", "ディレクトリには見つかりません",
     /* German, French, Spanish, Italian, Portuguese, Dutch, Russian */
     "benutzer unbekannt", "unbekannter benutzer", "benutzer nicht gefunden",
-    "empf\xc3\xa4nger unbekannt", "unbekannter empf\xc3\xa4nger",
-    "empf\xc3\xa4nger existiert nicht", "empfaenger existiert nicht",
+    "empfänger unbekannt", "unbekannter empfänger",
+    "empfänger existiert nicht", "empfaenger existiert nicht",
     "empfaenger unbekannt", "adresse existiert nicht",
-    "postfach existiert nicht", "utilisateur inconnu",
-    "destinataire inconnu", "adresse inconnue", "bo\xc3\xaete inexistante",
-    "nessun utente simile", "no existe dicha persona", "no existe ese usuario",
-    "usuario desconocido", "usuario no existe", "destinatario desconocido",
-    "utente sconosciuto", "destinatario sconosciuto",
-    "indirizzo inesistente", "casella inesistente",
-    "usu\xc3\xa1rio desconhecido", "usu\xc3\xa1rio n\xc3\xa3o existe",
-    "destinat\xc3\xa1rio desconhecido", "gebruiker onbekend",
-    "\xd0\xbf\xd0\xbe\xd0\xbb\xd1\x8c\xd0\xb7\xd0\xbe\xd0\xb2\xd0\xb0\xd1\x82"
-    "\xd0\xb5\xd0\xbb\xd1\x8c \xd0\xbd\xd0\xb5 \xd0\xbd\xd0\xb0\xd0\xb9\xd0"
-    "\xb4\xd0\xb5\xd0\xbd",
+    "postfach existiert nicht", "utilisateur inconnu", "destinataire inconnu",
+    "adresse inconnue", "boîte inexistante", "nessun utente simile",
+    "no existe dicha persona", "no existe ese usuario", "usuario desconocido",
+    "usuario no existe", "destinatario desconocido", "utente sconosciuto",
+    "destinatario sconosciuto", "indirizzo inesistente", "casella inesistente",
+    "usuário desconhecido", "usuário não existe", "destinatário desconhecido",
+    "gebruiker onbekend", "пользователь не найден",
     /* what Gmail says in further languages, and in these */
-    "adresse nicht gefunden",
-    "adresse konnte nicht gefunden werden",
-    "empf\xc3\xa4nger wurde nicht gefunden",
-    "adresse introuvable",
-    "adresse n'a pas \xc3\xa9t\xc3\xa9 trouv\xc3\xa9" "e",
-    "no se ha encontrado la direcci\xc3\xb3n",
-    "no se encontr\xc3\xb3 la direcci\xc3\xb3n",
-    "indirizzo non trovato",
-    "endere\xc3\xa7o n\xc3\xa3o encontrado",
-    "adres niet gevonden",
-    "nie znaleziono adresu",
-    "\xd0\xb0\xd0\xb4\xd1\x80\xd0\xb5\xd1\x81 \xd0\xbd\xd0\xb5 \xd0\xbd"
-    "\xd0\xb0\xd0\xb9\xd0\xb4\xd0\xb5\xd0\xbd",
-    "adressen hittades inte",
-    "adressen blev ikke fundet",
-    "adressen ble ikke funnet",
-    "adresa nebyla nalezena",
-    "adres bulunamad\xc4\xb1",
+    "adresse nicht gefunden", "adresse konnte nicht gefunden werden",
+    "empfänger wurde nicht gefunden", "adresse introuvable",
+    "adresse n'a pas été trouvée", "no se ha encontrado la dirección",
+    "no se encontró la dirección", "indirizzo non trovato",
+    "endereço não encontrado", "adres niet gevonden", "nie znaleziono adresu",
+    "адрес не найден", "adressen hittades inte", "adressen blev ikke fundet",
+    "adressen ble ikke funnet", "adresa nebyla nalezena", "adres bulunamadı",
     /* Chinese, Japanese, Korean */
-    "\xe3\x82\xa2\xe3\x83\x89\xe3\x83\xac\xe3\x82\xb9\xe4\xb8\x8d\xe6"
-    "\x98\x8e",
-    "\xe6\x89\xbe\xe4\xb8\x8d\xe5\x88\xb0\xe5\x9c\xb0\xe5\x9d\x80",
-    "\xec\xa3\xbc\xec\x86\x8c\xeb\xa5\xbc \xec\xb0\xbe\xec\x9d\x84 \xec"
-    "\x88\x98 \xec\x97\x86",
-    "\xe7\x94\xa8\xe6\x88\xb7\xe4\xb8\x8d\xe5\xad\x98\xe5\x9c\xa8",
-    "\xe6\x94\xb6\xe4\xbb\xb6\xe4\xba\xba\xe4\xb8\x8d\xe5\xad\x98\xe5"
-    "\x9c\xa8",
-    "\xe9\x82\xae\xe7\xae\xb1\xe4\xb8\x8d\xe5\xad\x98\xe5\x9c\xa8",
-    "\xe5\x9c\xb0\xe5\x9d\x80\xe4\xb8\x8d\xe5\xad\x98\xe5\x9c\xa8",
-    "\xe5\xae\x9b\xe5\x85\x88\xe4\xb8\x8d\xe6\x98\x8e",
-    "\xe3\x83\xa6\xe3\x83\xbc\xe3\x82\xb6\xe3\x83\xbc\xe3\x81\x8c\xe5"
-    "\xad\x98\xe5\x9c\xa8\xe3\x81\x97\xe3\x81\xbe\xe3\x81\x9b\xe3\x82"
-    "\x93",
-    "\xe3\x82\xa2\xe3\x83\x89\xe3\x83\xac\xe3\x82\xb9\xe3\x81\x8c\xe8"
-    "\xa6\x8b\xe3\x81\xa4\xe3\x81\x8b\xe3\x82\x8a\xe3\x81\xbe\xe3\x81"
-    "\x9b\xe3\x82\x93",
-    "\xec\xa1\xb4\xec\x9e\xac\xed\x95\x98\xec\xa7\x80 \xec\x95\x8a"
-    "\xeb\x8a\x94"
+    "アドレス不明", "找不到地址", "주소를 찾을 수 없", "用户不存在",
+    "收件人不存在", "邮箱不存在", "地址不存在", "宛先不明",
+    "ユーザーが存在しません", "アドレスが見つかりません", "존재하지 않는"
 };
 
 /* Words of a paragraph that speaks of something else. */
@@ -172,36 +135,24 @@ static const char *const fails[] = {
     "unable to deliver", "able to be delivered", "able to deliver",
     "cannot deliver", "can't deliver", "cannot be delivered", "undeliver",
     "non-delivered", "delivery failed", "delivery failure",
-    "delivery has failed", "(failure)", "delivery problems", "error delivering",
-    "error has occurred while attempting to deliver", "failure notice",
-    "failure reasons", "failed addresses", "mail failure", "returned mail",
-    "failed mail", "was aborted after",
-    "not reach the following",
-    "unzustellbar", "nicht zugestellt", "nicht ausgeliefert",
-    "n'a pas pu \xc3\xaatre", "no se pudo entregar", "no se ha podido",
-    "non recapitat", "n\xc3\xa3o foi entregue", "niet bezorgd",
-    "\xd0\xbd\xd0\xb5 \xd0\xb4\xd0\xbe\xd1\x81\xd1\x82\xd0\xb0\xd0\xb2",
+    "delivery has failed", "(failure)", "delivery problems",
+    "error delivering", "error has occurred while attempting to deliver",
+    "failure notice", "failure reasons", "failed addresses", "mail failure",
+    "returned mail", "failed mail", "was aborted after",
+    "not reach the following", "unzustellbar", "nicht zugestellt",
+    "nicht ausgeliefert", "n'a pas pu être", "no se pudo entregar",
+    "no se ha podido", "non recapitat", "não foi entregue", "niet bezorgd",
+    "не достав",
     /* Chinese, Japanese, Korean */
-    "\xe6\x97\xa0\xe6\xb3\x95\xe6\x8a\x95\xe9\x80\x92",
-    "\xe6\x97\xa0\xe6\xb3\x95\xe9\x80\x81\xe8\xbe\xbe",
-    "\xe6\x8a\x95\xe9\x80\x92\xe5\xa4\xb1\xe8\xb4\xa5",
-    "\xe4\xbc\xa0\xe8\xbe\x93\xe5\xa4\xb1\xe8\xb4\xa5",
-    "\xe9\x80\x80\xe4\xbf\xa1",
-    "\xe9\x85\x8d\xe4\xbf\xa1\xe3\x81\xa7\xe3\x81\x8d\xe3\x81\xbe\xe3"
-    "\x81\x9b\xe3\x82\x93",
-    "\xe9\x80\x81\xe4\xbf\xa1\xe3\x81\xa7\xe3\x81\x8d\xe3\x81\xbe\xe3"
-    "\x81\x9b\xe3\x82\x93",
-    "\xe9\x85\x8d\xe4\xbf\xa1\xe4\xb8\x8d\xe8\x83\xbd",
-    "\xec\xa0\x84\xec\x86\xa1 \xec\x8b\xa4\xed\x8c\xa8",
-    "\xeb\xb0\x98\xec\x86\xa1"
+    "无法投递", "无法送达", "投递失败", "传输失败", "退信", "配信できません",
+    "送信できません", "配信不能", "전송 실패", "반송"
 };
 static const char *const goes_on[] = {
     "will be retried", "will retry", "will try", "will be tried",
-    "will continue", "will keep", "keep trying", "still trying",
-    "delayed", "(delay)", "warning message", "warning only",
-    "not yet been delivered", "not been delivered yet", "temporary failure",
-    "need to re", "no action is required", "verz\xc3\xb6gert",
-    "retard\xc3\xa9", "retrasad"
+    "will continue", "will keep", "keep trying", "still trying", "delayed",
+    "(delay)", "warning message", "warning only", "not yet been delivered",
+    "not been delivered yet", "temporary failure", "need to re",
+    "no action is required", "verzögert", "retardé", "retrasad"
 };
 
 /* ---- status codes -------------------------------------------------------- */
@@ -315,7 +266,7 @@ static void drop_addresses(char *text)
  * as one blank, with "'" for U+2019 and without addresses, in POOL. */
 static const char *flatten(const char *text, apr_size_t len, apr_pool_t *pool)
 {
-    static const char curly[] = "\xe2\x80\x99";
+    static const char curly[] = "’";
     char *flat = apr_palloc(pool, len + 1), *out = flat;
 
     for (apr_size_t i = 0; i < len; i++) {

@@ -32,7 +32,7 @@ static const char *mask(const char *address, apr_pool_t *pool)
     size_t len = strlen(address), first = 1;
 
     if (!at) {
-        return apr_pstrcat(pool, "\xe2\x80\xa6",
+        return apr_pstrcat(pool, "…",
                            address + (len > 4 ? len - 2 : len), NULL);
     }
     while (((unsigned char)address[first] & 0xc0) == 0x80) {
@@ -40,7 +40,7 @@ static const char *mask(const char *address, apr_pool_t *pool)
     }
     return apr_pstrcat(pool, apr_pstrmemdup(pool, address, at == address
                                             ? 0 : first),
-                       "\xe2\x80\xa6", at, NULL);
+                       "…", at, NULL);
 }
 
 /* Show PAGE's form for unsubscribing MASKED from the messages of NAME. */
