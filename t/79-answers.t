@@ -10,7 +10,7 @@ use CrmTest::Child;
 use CrmTest::Data;
 use CrmTest::Process qw(write_file);
 use CrmTest::Provider;
-use CrmTest::Smtpd qw(header);
+use CrmTest::Smtpd qw(header report_on);
 use Digest::SHA qw(hmac_sha1_base64);
 use File::Temp qw(tempdir);
 use JSON::PP ();
@@ -659,29 +659,11 @@ subtest "a mail that is returned, a complaint" => sub {
         my $m = $w->answer($talk, "x");
         $worker->once;
         my ($mail) = mails($address);
-        my ($code) = crmapictl($database, { stdin => <<"END" }, "deliver");
-From: MAILER-DAEMON\@x.example
-To: $sales
-Message-ID: <dsn-$address>
-Content-Type: multipart/report; report-type=delivery-status; boundary=b
-
---b
-
-Sorry.
---b
-Content-Type: message/delivery-status
-
-Reporting-MTA: dns; x.example
-
-Final-Recipient: rfc822; $address
-Action: failed
-Status: $status
---b
-Content-Type: text/rfc822-headers
-
-Message-ID: @{[header($mail, "Message-ID")]}
---b--
-END
+        my ($code) = crmapictl($database, { stdin => "From: MAILER-DAEMON"
+            . "\@x.example\nTo: $sales\nMessage-ID: <dsn-$address>\n"
+            . report_on($mail, "delivery-status", "Reporting-MTA: dns; x.example"
+                . "\n\nFinal-Recipient: rfc822; $address\nAction: failed\n"
+                . "Status: $status") }, "deliver");
         is($code, 0, "a report comes");
         is(fate($talk, $m), "failed the mail was returned: $status", $status);
         is(scalar sql($database, "SELECT reason FROM crmapi.suppression WHERE"
@@ -691,15 +673,11 @@ END
 };
 
 subtest "reports of mail servers, and complaints" => sub {
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     my $report = sub {
-        my ($type, $of, $what, $mail) = @_;
         my ($code) = crmapictl($database, { stdin => "From: x\@x.example\n"
-            . "To: $sales\nMessage-ID: <report-" . ++$count . ">\nContent-Type:"
-            . " multipart/report; report-type=$of; boundary=b\n\n--b\n\nSo.\n"
-            . "--b\nContent-Type: message/$type\n\n$what\n--b\nContent-Type:"
-            . " text/rfc822-headers\n\nMessage-ID: "
-            . header($mail, "Message-ID") . "\n--b--\n" }, "deliver");
+            . "To: $sales\nMessage-ID: <report-" . ++$count . ">\n"
+            . report_on(@_) }, "deliver");
         is($code, 0, "a report comes");
     };
     for my $one (["delivered", "2.1.5", "delivered"], ["relayed", "2.0.0",
@@ -710,14 +688,14 @@ subtest "reports of mail servers, and complaints" => sub {
         my $m = $w->answer($talk, "x");
         $worker->once;
         my ($mail) = mails("$action\@x.example");
-        $report->("delivery-status", "delivery-status", "Reporting-MTA: dns;"
+        $report->($mail, "delivery-status", "Reporting-MTA: dns;"
             . " x.example\n\nFinal-Recipient: rfc822; $_\nAction: $action\n"
-            . "Status: $status\n", $mail)
+            . "Status: $status\n")
             for "other\@x.example", "$action\@x.example";
         is(fate($talk, $m), $is, "$action: $is");
-        $report->("delivery-status", "delivery-status", "Reporting-MTA: dns;"
+        $report->($mail, "delivery-status", "Reporting-MTA: dns;"
             . " x.example\n\nFinal-Recipient: rfc822; $action\@x.example\n"
-            . "Action: delivered\nStatus: 2.1.5\n", $mail);
+            . "Action: delivered\nStatus: 2.1.5\n");
         is(fate($talk, $m), $action eq "failed" ? $is : "delivered",
             "and delivered later, unless it had failed");
     }
@@ -726,8 +704,8 @@ subtest "reports of mail servers, and complaints" => sub {
     $worker->once;
     # nothing is delivered there: no daemon runs while it exists
     my $hook = $w->webhook("https://hook.example/", "message.updated");
-    $report->("feedback-report", "feedback-report", "Feedback-Type: abuse\n"
-        . "Version: 1\nUser-Agent: x/1\n", (mails("angry\@x.example"))[0]);
+    $report->((mails("angry\@x.example"))[0], "feedback-report",
+        "Feedback-Type: abuse\nVersion: 1\nUser-Agent: x/1\n");
     is(fate($talk, $m), "failed the recipient complained", "a complaint");
     error_is($c->post(path($talk), { content => "x" }), 409, "conflict",
         "there is no second");
@@ -787,23 +765,15 @@ subtest "17.5 a mail with copies that is returned: of whom that speaks" => sub {
         $worker->once;
         my ($mail) = mails($address{to});
         my $id = "Message-ID: " . header($mail, "Message-ID");
-        my $multipart = sub {
-            my ($type, $part) = @_;
-            return "Content-Type: multipart/report; report-type=$type;"
-                . " boundary=b\n\n--b\n\nSo.\n--b\nContent-Type: message/"
-                . ($type eq "feedback-report" ? $type : "delivery-status")
-                . "\n\n$part\n--b\nContent-Type: text/rfc822-headers\n\n$id\n"
-                . "--b--\n";
-        };
         my $body = $what =~ /(\w+) in words/
             ? "\nHi. This is the qmail-send program at x.example.\n\n"
                 . ($address{$1} ? "<$address{$1}>:\n" : "")
                 . "550 5.1.1 no such user\n\n"
                 . "--- Below this line is a copy of the message.\n\n$id\n"
-            : $what =~ /(\w+) complains/ ? $multipart->("feedback-report",
+            : $what =~ /(\w+) complains/ ? report_on($mail, "feedback-report",
                 "Feedback-Type: abuse\nVersion: 1\nUser-Agent: x/1\n"
                 . ($address{$1} ? "Original-Rcpt-To: <$address{$1}>\n" : ""))
-            : $multipart->("delivery-status", "Reporting-MTA: dns; x.example\n"
+            : report_on($mail, "delivery-status", "Reporting-MTA: dns; x.example\n"
                 . join("", map { my ($who, $said) = split / /;
                     "\nFinal-Recipient: rfc822; $address{$who}\nAction: "
                     . ($said eq "refused" ? "failed" : $said)
@@ -936,7 +906,7 @@ subtest "what was sent before the database was restored" => sub {
 };
 
 subtest "events" => sub {
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     my $cursor = $c->get("/api/v1/events", query => { cursor => "*",
         page_size => 100 });
     my $talk = mail_talk("ev\@x.example");

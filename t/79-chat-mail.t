@@ -9,7 +9,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
-use CrmTest::Smtpd qw(header);
+use CrmTest::Smtpd qw(header report_on);
 use MIME::Base64 qw(decode_base64 encode_base64);
 use MIME::QuotedPrint qw(decode_qp);
 use Time::HiRes qw(sleep);
@@ -95,7 +95,7 @@ sub text {
 }
 
 subtest "what the page has shown is delivered" => sub {
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     my $chat = chat({ email => "there\@x.example" });
     my @m = map { $w->answer($chat->{id}, $_) } "One", "Two";
     is(status_of($chat, $m[0]), "sent", "an answer is sent");
@@ -188,29 +188,11 @@ subtest "a reply by mail continues the chat" => sub {
 
 subtest "a mail that is returned" => sub {
     my ($last) = reverse mails("gone\@x.example");
-    my ($code) = crmapictl($database, { stdin => <<"END" }, "deliver");
-From: MAILER-DAEMON\@x.example
-To: $sales
-Message-ID: <dsn-chat>
-Content-Type: multipart/report; report-type=delivery-status; boundary=b
-
---b
-
-Sorry.
---b
-Content-Type: message/delivery-status
-
-Reporting-MTA: dns; x.example
-
-Final-Recipient: rfc822; gone\@x.example
-Action: failed
-Status: 5.1.1
---b
-Content-Type: text/rfc822-headers
-
-Message-ID: @{[header($last, "Message-ID")]}
---b--
-END
+    my ($code) = crmapictl($database, { stdin => "From: MAILER-DAEMON\@x.example\n"
+        . "To: $sales\nMessage-ID: <dsn-chat>\n"
+        . report_on($last, "delivery-status", "Reporting-MTA: dns; x.example\n\n"
+            . "Final-Recipient: rfc822; gone\@x.example\nAction: failed\n"
+            . "Status: 5.1.1") }, "deliver");
     is($code, 0, "a report comes");
     my ($told) = grep { $_->{role} eq "system" && ($_->{status} // "") eq "failed" }
         all($gone);

@@ -9,7 +9,7 @@ use File::Temp qw(tempdir);
 use Test::More ();
 use CrmTest::Process qw(end_process python_with read_file);
 
-our @EXPORT_OK = qw(header);
+our @EXPORT_OK = qw(header report_on);
 
 # A Python that has aiosmtpd, or undef.
 sub python { python_with("aiosmtpd") }
@@ -79,6 +79,16 @@ sub header {
     my ($mail, $name) = @_;
     my ($head) = split /\n\n/, $mail, 2;
     return $head =~ /^$name: ((?:.*\n[ \t])*.*)$/mi ? $1 =~ s/\n//gr : undef;
+}
+
+# What a report of a server about MAIL has from its Content-Type on: PART, which is a
+# message/TYPE, and MAIL's Message-ID.
+sub report_on {
+    my ($mail, $type, $part) = @_;
+    return "Content-Type: multipart/report; report-type=$type; boundary=b\n\n--b\n\n"
+        . "So.\n--b\nContent-Type: message/$type\n\n$part\n--b\nContent-Type:"
+        . " text/rfc822-headers\n\nMessage-ID: " . header($mail, "Message-ID")
+        . "\n--b--\n";
 }
 
 sub DESTROY {
