@@ -13,7 +13,7 @@ use IO::Select;
 
 my $database = database();
 my $w = workspace($database, twin => 0);
-$w->ctl("workspace", "set", $w->id, "--events", "on");
+$w->log_on;
 my $id = $w->id;
 
 # Numbers as they are in a database: small ones, those around the borders of what

@@ -884,7 +884,7 @@ subtest "20.7 a list of names is as the document says it" => sub {
         my ($list, $name, $one, $two) = @$case;
         my ($of) = grep { ($_->{name} // "") eq $name }
             @{$paths->{"/api/v1/$list"}{get}{parameters}};
-        $w->ctl("workspace", "set", $w->id, "--events", "on");
+        $w->log_on;
         for my $value ($one, "$one,$two", "$one, $two", " $two ,, $one ,",
             "$one $two", "${one}x", "$one,no") {
             my $r = $c->get("/api/v1/$list", query => { $name => $value });

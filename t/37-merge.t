@@ -120,7 +120,7 @@ subtest "20.5 lists are united, empty fields filled" => sub {
 subtest "20.5 everything of the other moves" => sub {
     my $w = workspace($httpd, twin => 0);
     my $c = $w->client;
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     my ($into, $from) = map { $w->contact(emails => ["p$_\@x.org"]) } 1, 2;
     my @own = (contact_id => $from->{id});
     my $company = $w->company(name => "C")->{id};
@@ -212,7 +212,7 @@ subtest "20.5 for ever: chains, and the end of the other" => sub {
 
 subtest "14.4 an erase takes what was merged, too" => sub {
     my $w = workspace($httpd, twin => 0);
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     my ($into, $from) = map { $w->contact(first_name => "Secret$_",
         emails => ["erase$_\@x.org"])->{id} } 1, 2;
     is(merge($w, $into, $from)->status, 200, "merged");
@@ -342,7 +342,7 @@ sub write_beside_merges {
 
 subtest "20.5 beside 16 writers: nothing is lost, nothing is there twice" => sub {
     my $w = workspace($httpd);
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     my $template = $w->template;
     my @pairs = map { my $n = $_; [map { $w->contact(emails =>
         ["$_$n\@x.org"])->{id} } "a", "b"] } 1 .. $MERGES;

@@ -40,7 +40,7 @@ my $httpd = httpd(database => $database, env => clock_of("web"),
     . "<Location /metrics>\nSetHandler crmapi-metrics\nRequire all granted\n"
     . "</Location>\n");
 my $w = workspace($httpd);
-$w->ctl("workspace", "set", $w->id, "--events", "on");
+$w->log_on;
 my $contact = $w->contact->{id};
 
 # Send METHOD PATH with BODY; a client that waits for the answer.

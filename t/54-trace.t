@@ -163,7 +163,7 @@ subtest "writes at the same time do not mix" => sub {
 };
 
 subtest "GET /events does not show it" => sub {
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     status_is(send_write("POST", "/contacts", { bot_id => $w->agent }, $good),
         201, "a contact");
     traces_sent(1);

@@ -473,7 +473,7 @@ subtest "webhook disable: nothing is sent until webhook enable" => sub {
 
 subtest "webhook test: an event that is only a test" => sub {
     my $w = workspace($httpd);
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     my $other = endpoint($w, $receiver->url("test-other/200"));
     my $id = endpoint($w, $receiver->url("test/200"), "form.submitted");
     my $contact = $w->contact->{id};

@@ -32,11 +32,7 @@ sql("postgres", "ALTER DATABASE $database SET default_transaction_isolation ="
 my $httpd = httpd(database => $database, unlimited => 1, intake => 1);
 
 # A workspace with its log on.
-sub logged {
-    my $w = workspace($httpd, twin => 0);
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
-    return $w;
-}
+sub logged { return workspace($httpd, twin => 0)->log_on }
 
 # A page of the log behind CURSOR, by the client C: (events, the cursor behind
 # them).

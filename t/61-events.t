@@ -51,11 +51,7 @@ sub told {
 sub end_of { return (events($_[0], "end"))[1] }
 
 # A workspace with its log on.
-sub logged {
-    my $w = workspace($httpd, @_);
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
-    return $w;
-}
+sub logged { return workspace($httpd, @_)->log_on }
 
 sub count_events {
     my ($w) = @_;
@@ -458,7 +454,7 @@ subtest "13.4 off: nothing is written" => sub {
         for "", "?cursor=end", "?type=contact.created&cursor=*";
     like($c->get("/api/v1/events")->json->{error}{message}, qr/events are off/i,
         "and says so");
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     like($w->ctl("workspace", "show", $w->id), qr/^events\s+on$/m, "show: on");
     is_deeply(told($w), [], "switched on: from now on");
     my $cursor = end_of($w);
@@ -469,7 +465,7 @@ subtest "13.4 off: nothing is written" => sub {
         "switched off: the same");
     $c->patch("/api/v1/contacts/$id", { notes => "z" });
     is(count_events($w), 1, "nothing more is written");
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     error_is($c->get("/api/v1/events?cursor=$cursor"), 410, "gone",
         "and on again: there is a gap");
     is_deeply(told($w), [], "what was before is not in the log");
@@ -491,7 +487,7 @@ subtest "13.4 the same table feeds webhooks" => sub {
     is(count_events($w), 1, "one that one wants is");
     error_is($c->get("/api/v1/events"), 409, "conflict",
         "20.6 GET /events needs events on, whatever endpoints want");
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     my $cursor = end_of($w);
     my $shown = $c->patch("/api/v1/contacts/$id", { notes => "y" })->data;
     $c->post("/api/v1/companies", { bot_id => $w->agent, name => "C" });

@@ -196,7 +196,7 @@ sub disturb {
 
 subtest "a reader of the log" => sub {
     my $w = workspace($httpd, twin => 0);
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     my $dir = $httpd->dir;
     my ($program) = grep { /copy\.py/ } documented("api.md", "python");
     write_file("$dir/copy.py", $program);

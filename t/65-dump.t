@@ -387,7 +387,7 @@ subtest "what stands in the way of a restore is named" => sub {
 
 subtest "a dump under writers is of one moment, and stops none of them" => sub {
     my $busy = workspace($httpd, twin => 0);
-    $busy->ctl("workspace", "set", $busy->id, "--events", "on");
+    $busy->log_on;
     my @writers = map { my $n = $_; CrmTest::Child->start(sub {
         my ($go_on) = @_;
         my $client = $busy->client;

@@ -14,7 +14,7 @@ my ($here, $there) = (database(), database());
 my $httpd = httpd(database => $here, unlimited => 1);
 # Its dump is short.
 my $small = workspace($httpd, name => "Small", twin => 0);
-$small->ctl("workspace", "set", $small->id, "--events", "on");
+$small->log_on;
 $small->webhook("http://127.0.0.1:9/", "contact.created");
 $small->client->post("/api/v1/contacts", { bot_id => $small->agent });
 my $short = dump_of($here, $small->id);
@@ -191,7 +191,7 @@ subtest "a forged dump that is restored ends no process" => sub {
         ["\\N", "{\"id\":$deep}"]);
     my @payloads = ("{}", map { qq({"contact_ids": $_}) } qw("x" {} [] [null] 5));
 
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     $w->webhook("http://127.0.0.1:9/", "contact.created");
     $w->import_objects([map { { object => "contact", bot_id => $w->agent,
         external_id => "x$_", custom_fields => { a => 1 },

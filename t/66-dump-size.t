@@ -23,7 +23,7 @@ my ($DUMP, $RESTORE) = (1.5, 2.5);
 my $scratch = tempdir("crm-dump-XXXXXX", TMPDIR => 1, CLEANUP => 1);
 my $here = database();
 my $w = workspace($here, twin => 0);
-$w->ctl("workspace", "set", $w->id, "--events", "on");
+$w->log_on;
 for (my $n = 0; $n < $CONTACTS; $n += 50_000) {
     sql($here, "INSERT INTO crmapi.contact (id, workspace_id, bot_id, first_name,
         emails, tags, notes, custom_fields) SELECT gen_random_uuid(),

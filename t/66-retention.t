@@ -278,7 +278,7 @@ subtest "submissions" => sub {
 
 subtest "events: an older cursor is gone, as after keep_deliveries" => sub {
     my $other = workspace($httpd, twin => 0);
-    $_->ctl("workspace", "set", $_->id, "--events", "on") for $other, $w;
+    $_->log_on for $other, $w;
     my $others = $other->client->get("/api/v1/events", query => { cursor => "end" })
         ->json->{pagination}{next_cursor};
     my $id = sub { $w->contact->{id} };
@@ -309,7 +309,7 @@ subtest "an event that a webhook has not got is still needed" => sub {
     sql($database, "INSERT INTO crmapi.webhook_endpoint (workspace_id, id, url,
         events, key) VALUES ($in, '$endpoint', 'https://x.example/',
         '{form.submitted}', crmapi.webhook_key())");
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     my $run = sub { sql($database, "DELETE FROM crmapi.upkeep"); $worker->once };
     my $since = sub { scalar sql($database, "SELECT since FROM crmapi.event_feed
         WHERE workspace_id = $in") };

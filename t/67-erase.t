@@ -133,7 +133,7 @@ sub plant {
     return \%plant;
 }
 
-$w->ctl("workspace", "set", $w->id, "--events", "on");
+$w->log_on;
 $w->webhook($receiver->url($_), "contact.created", "message.created",
     "contact.erased", "enrollment.updated")
     for "200/200", "500/500";

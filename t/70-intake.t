@@ -50,12 +50,6 @@ sub taken {
     return wantarray ? @{$r->data->{accepted}} : $r->data->{accepted}[0];
 }
 
-sub messages {
-    my ($w, $id) = @_;
-    return @{$w->client->get("/api/v1/conversations/$id/messages",
-        query => { page_size => 100 })->data};
-}
-
 my $w = space();
 my $c = $w->client;
 
@@ -79,7 +73,7 @@ subtest "an SMS: a contact, a conversation, a message" => sub {
             map({ $_ => "2026-02-03T04:05:06.700Z" } qw(last_message_at
                 last_active_at created_at)), human_takeover => false },
         "the conversation");
-    my @messages = messages($w, $got->{conversation_id});
+    my @messages = $w->messages($got->{conversation_id});
     is(scalar @messages, 1, "one message");
     is($messages[0]{id}, $got->{message_id}, "whose id was told");
     is($messages[0]{role}, "user", "from the user");
@@ -158,7 +152,7 @@ subtest "the same event again" => sub {
     is_deeply([map { delete $_->{index}; $_ } @both[1, 2]],
         [map { my %one = %$_; delete $one{index}; \%one } $first, $first],
         "also in the midst of others, twice");
-    is(scalar(messages($w, $first->{conversation_id})), 1, "and stored once");
+    is(scalar($w->messages($first->{conversation_id})), 1, "and stored once");
 };
 
 subtest "50 times at once" => sub {
@@ -392,7 +386,7 @@ subtest "what events tell of a conversation" => sub {
     is($talk->{human_takeover}, true, "human_takeover");
     is($talk->{last_message}, "Good day",
         "the snippet: of the last one with words");
-    my @said = messages($w, $id);
+    my @said = $w->messages($id);
     is(join(" ", map { $_->{role} } @said), "user human tool", "the roles");
     is_deeply($said[2]{tool_arguments}, { q => [1, 2] }, "tool_arguments");
     is($said[1]{content_type}, "text/markdown", "content_type");
@@ -404,7 +398,7 @@ subtest "what events tell of a conversation" => sub {
     is_deeply([@$now{qw(last_message last_message_at)}],
         [@$talk{qw(last_message last_message_at)}],
         "what comes late is not the last message");
-    is((messages($w, $id))[0]{created_at}, "2020-01-01T00:00:00.000Z",
+    is(($w->messages($id))[0]{created_at}, "2020-01-01T00:00:00.000Z",
         "but has its place");
     cmp_ok($at->("2100-01-01T00:00:00Z")->{last_message_at}, "lt", "2100",
         "nothing was said at a time to come");
@@ -417,7 +411,7 @@ subtest "the status of a message" => sub {
     my $got = taken($w, event($w, direction => "outbound",
         to => { phone_number => "+49302" }, message => { content => "Hi",
             external_id => "SM-1", status => "queued" }));
-    my $status = sub { (messages($w, $got->{conversation_id}))[0]{status} };
+    my $status = sub { ($w->messages($got->{conversation_id}))[0]{status} };
     is($status->(), "queued", "as it came");
     my $n = 0;
     my $tell = sub { taken($w, { event_id => "st-$$-" . $n++,

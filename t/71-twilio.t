@@ -125,12 +125,6 @@ sub talks {
         . " crmapi.phone_key('$number') ORDER BY created_at DESC, id DESC");
 }
 
-sub messages {
-    my ($w, $talk) = @_;
-    return @{$w->client->get("/api/v1/conversations/$talk->{id}/messages",
-        query => { page_size => 100 })->data};
-}
-
 # ---- messages ----------------------------------------------------------------
 
 my $w = space(greeting => "Grüß Gott <you> & \"welcome\"\x{0b}!");
@@ -144,7 +138,7 @@ subtest "an SMS: conversation, message, contact, the greeting once" => sub {
     is(scalar @more, 0, "one conversation") or return;
     is($talk->{type}, 3, "of type text");
     is($talk->{bot_id}, $w->agent, "of the agent with this number");
-    my ($said, $greeting, @rest) = messages($w, $talk);
+    my ($said, $greeting, @rest) = $w->messages($talk->{id});
     is(scalar @rest, 0, "two messages");
     is("$said->{role}: $said->{content}",
         "user: Hallo, größte 1+1=2 & mehr \x{1F600}", "the message");
@@ -157,7 +151,7 @@ subtest "an SMS: conversation, message, contact, the greeting once" => sub {
         "the contact");
     twiml_is(sms($w, "+49 171 12345", "more"), undef,
         "no greeting for the next one");
-    is(scalar(my @all = messages($w, $talk)), 3, "in the same conversation");
+    is(scalar(my @all = $w->messages($talk->{id})), 3, "in the same conversation");
 };
 
 subtest "no greeting" => sub {
@@ -178,7 +172,7 @@ subtest "pictures" => sub {
         MediaUrl1 => "https://api.twilio.example/m/1",
         MediaContentType1 => "text/vcard"), $GREETED, "an MMS without words");
     my ($talk) = talks($w, "+4917113");
-    my ($said) = messages($w, $talk);
+    my ($said) = $w->messages($talk->{id});
     is($said->{content}, "", "a message without words");
     is_deeply(JSON::PP->new->decode(scalar sql($database, "SELECT metadata FROM"
         . " crmapi.message WHERE id = '$said->{id}'")), { attachments => [
@@ -251,7 +245,7 @@ subtest "STOP suppresses and stops, START lifts" => sub {
     is($suppressed->("+49172002"), "unsubscribed", "and suppresses");
     is($status->($other), "generating", "nobody else's");
     my ($talk) = talks($w, "+49172002");
-    is((messages($w, $talk))[0]{content}, " Stop\n",
+    is(($w->messages($talk->{id}))[0]{content}, " Stop\n",
         "it is a message like others");
     sms($w, "+49172003", "no thanks", OptOutType => "STOP");
     is($suppressed->("+49172003"), "unsubscribed",
@@ -286,7 +280,7 @@ subtest "17.4 an opt-out in any dress; U+0000 is dropped" => sub {
         is($suppressed->($from), $out, "whether it is one") or diag($text);
     }
     my ($talk) = talks($greets, sprintf "+4917500%02d", $n - 1);
-    is((messages($greets, $talk))[0]{content}, "Dear you",
+    is(($greets->messages($talk->{id}))[0]{content}, "Dear you",
         "without the U+0000");
 };
 
@@ -302,7 +296,7 @@ subtest "the same message again" => sub {
     like((keys %texts)[0], qr/^200 .*Gott/s, "the greeting");
     my @talks = talks($w, "+49173");
     is(scalar @talks, 1, "one conversation") or return;
-    is(join("|", map { $_->{role} } messages($w, $talks[0])),
+    is(join("|", map { $_->{role} } $w->messages($talks[0]{id})),
         "user|assistant", "one message, one greeting");
     is(count_rows($w, "contact", "phone_key = '+49173'"), 1, "one contact");
 };
@@ -420,7 +414,7 @@ subtest "requests" => sub {
     twiml_is(sms($w, "+491761", "x" x 60_000), $GREETED,
         "a text longer than any message");
     my ($talk) = talks($w, "+491761");
-    is(length((messages($w, $talk))[0]{content}), 60_000, "is stored");
+    is(length(($w->messages($talk->{id}))[0]{content}), 60_000, "is stored");
 };
 
 # ---- news --------------------------------------------------------------------
@@ -438,7 +432,7 @@ subtest "the status of a message" => sub {
     my $tell = sub { twilio("status", MessageSid => $_[0], SmsSid => $_[0],
         MessageStatus => $_[1], SmsStatus => $_[1], To => "+49181",
         From => $_[2] // $w->{phone}) };
-    my $status = sub { (messages($w, $talk))[0]{status} };
+    my $status = sub { ($w->messages($talk->{id}))[0]{status} };
     status_is($tell->($sid, "sent"), 204, "news");
     is($status->(), "sent", "sent");
     status_is($tell->($sid, "delivered"), 204, "more news");

@@ -56,10 +56,6 @@ sub taken {
 }
 
 sub conversation { $c->get("/api/v1/conversations/$_[0]")->data }
-sub messages {
-    return @{$c->get("/api/v1/conversations/$_[0]/messages",
-        query => { page_size => 100 })->data};
-}
 sub metadata {
     return JSON::PP->new->decode(scalar sql($database, "SELECT metadata FROM"
         . " crmapi.message WHERE id = '$_[0]'"));
@@ -109,7 +105,7 @@ subtest "a mail: a contact, a conversation, a message" => sub {
 subtest "the same mail again: nothing new" => sub {
     my $mail = mail("Grüße!", "Message-ID" => "<first-$$\@example.org>");
     is(taken($mail)->{conversation_id}, $talk, "the same answer");
-    is(scalar(messages($talk)), 1, "one message");
+    is(scalar($w->messages($talk)), 1, "one message");
     my $without = mail("No id", "Message-ID" => undef);
     is(taken($without)->{message_id}, taken($without)->{message_id},
         "without a Message-ID by its bytes");
@@ -171,7 +167,7 @@ subtest "plus-addressing, --recipient, several agents" => sub {
             Cc => "other-$$\@crm.example"));
         is($code, 0, "a Message-ID of $length: both take it");
         is_deeply([map { my $talk = $_->{conversation_id};
-            conversation($talk)->{bot_id} . " " . (messages($talk))[-1]{content}
+            conversation($talk)->{bot_id} . " " . ($w->messages($talk))[-1]{content}
             } @$all], [map { "$_ long $length" } $w->agent, $id], "and have it");
     }
     change($w, "agent", $id, email_inbound => "f");
@@ -329,7 +325,7 @@ subtest "a trusted host's Authentication-Results verify one" => sub {
     my $talk = scalar sql($database, "SELECT id FROM crmapi.conversation"
         . " WHERE contact_id = '$contact'");
     is($try->([$pass], [@PASS]), "t", "it does");
-    is(metadata((messages($talk))[-1]{id})->{verified}, undef,
+    is(metadata(($w->messages($talk))[-1]{id})->{verified}, undef,
         "and the message does not say that it is a claim");
     is($c->get("/api/v1/contacts/$contact")->data->{last_name}, "Rhodes",
         "the contact gets what it lacks");

@@ -88,10 +88,7 @@ sub reply_to {
         "In-Reply-To" => "<$s->{id}>", References => "<$s->{id}>", %headers);
 }
 
-sub messages {
-    return @{$c->get("/api/v1/conversations/$_[0]/messages",
-        query => { page_size => 100, include => "metadata" })->data};
-}
+sub messages { return $w->messages($_[0], include => "metadata") }
 
 # What the relay keeps of S's mail, without the envelope.
 sub original {

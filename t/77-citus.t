@@ -362,7 +362,7 @@ sub log_of {
 }
 
 subtest "a server is added, and workspaces move to it, under load" => sub {
-    my @ends = map { $_->ctl("workspace", "set", $_->id, "--events", "on");
+    my @ends = map { $_->log_on;
         (log_of($_, "end"))[1] } @w;
     my @before = map { total_of($_->client, "/contacts") } @w;
     my @writers = map { my $w = $_; CrmTest::Child->start(sub {

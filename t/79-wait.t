@@ -29,8 +29,7 @@ my $httpd = httpd(database => $database, children => $suspends ? 1 : 2,
 
 # A workspace with its log on, and a conversation.
 sub logged {
-    my $w = workspace($httpd, @_);
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    my $w = workspace($httpd, @_)->log_on;
     $w->{token} = $w->token("backend");
     return $w;
 }

@@ -19,7 +19,7 @@ my $document = $openapi->{document};
 my $ID = $document->{components}{parameters}{id}{example};
 my $w = workspace($httpd);
 my $c = $w->client;
-$w->ctl("workspace", "set", $w->id, "--events", "on");
+$w->log_on;
 $w->import_objects([
     { object => "agent", id => $ID, name => "Sales", slug => "sales" },
     { object => "company", id => $ID, bot_id => $ID, name => "Example" },

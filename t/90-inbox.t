@@ -21,7 +21,7 @@ cmp_ok(scalar(grep { /\S/ } split /\n/, $script), "<=", 60,
 my $database = database();
 my $httpd = httpd(database => $database, unlimited => 1, intake => 1);
 my $w = workspace($httpd);
-$w->ctl("workspace", "set", $w->id, "--events", "on");
+$w->log_on;
 my $site = httpd(crmapi => 0, modules => [qw(proxy proxy_http headers)],
     conf => sprintf <<'END', $w->key, $httpd->port);
 <Location "/api/v1">

@@ -21,7 +21,7 @@ my $json = JSON::PP->new->utf8->canonical;
 # A workspace with a folder for the shop.
 sub integrated {
     my $w = workspace($httpd, twin => 0);
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     $w->{folder} = $httpd->dir . "/" . $w->id;
     mkdir $w->{folder} or die "$w->{folder}: $!\n";
     write_file("$w->{folder}/mirror.py", $program);
@@ -121,7 +121,7 @@ subtest "messages belong to whom their conversation belongs, and go with them" =
     sql($w->{database}, "DELETE FROM crmapi.event WHERE workspace_id = '"
         . $w->id . "'");
     $w->ctl("workspace", "set", $w->id, "--events", "off");
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     once($w);
     is_deeply($messages->(), [["I am ada", undef]], "which it sees after 410");
 };
@@ -267,7 +267,7 @@ subtest "a shop and a workspace stay alike" => sub {
     $w->ctl("workspace", "set", $w->id, "--events", "off");
     my ($gone) = @{$c->get("/api/v1/contacts?page_size=1")->data};
     $c->delete("/api/v1/contacts/$gone->{id}");
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     my ($code, $out, $err) = run_program(chdir => $w->{folder}, seconds => 60,
         command => ["python3", "mirror.py", $w->{env}{CRMAPI_URL}, "shop.db",
             "once"], env => $w->{env});

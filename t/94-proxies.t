@@ -31,7 +31,7 @@ LogFormat "%a %>s" who
 CustomLog @DIR@/who who
 END
 my $w = workspace($one);
-$w->ctl("workspace", "set", $w->id, "--events", "on");
+$w->log_on;
 my $near = $w->ctl("key", "create", "--workspace", $w->id, "--name", "near",
     "--scopes", "read", "--address", "127.0.0.2/32");
 

@@ -35,7 +35,7 @@ sub new {
             name => "Welcome", bot_id => $w->agent,
             allowed_channels => ["email"], steps => [{ channel => "email",
                 email_subject => "Welcome", email_body => "Hello" }] }]);
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     sql($httpd->{database}, "INSERT INTO crmapi.attachment (workspace_id, id,"
         . " message_id, number, size, stored) SELECT workspace_id,"
         . " '$id->{file}', id, 1, 5, true FROM crmapi.message WHERE id ="

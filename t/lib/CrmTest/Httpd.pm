@@ -12,6 +12,7 @@ use Time::HiRes qw(sleep);
 use Test::More ();
 use CrmTest::Client;
 use CrmTest::Log;
+use parent -norequire, "CrmTest::Logged";
 use CrmTest::Pooler;
 use CrmTest::Prism;
 use CrmTest::Postgres;
@@ -317,22 +318,7 @@ sub stuck {
     return $text . "  error_log: " . $self->log_text;
 }
 
-# Each of PATTERNS must (may) appear in error_log from now on: see CrmTest::Log.
-sub expect_log { my $self = shift; $self->{log}->expect(@_) }
-sub may_log { my $self = shift; $self->{log}->may(@_) }
-
-# All of error_log, and its lines that match PATTERN.
 sub log_text { read_file("$_[0]{dir}/error_log") }
-sub log_lines {
-    my ($self, $pattern) = @_;
-    return grep { $_ =~ $pattern } split /\n/, $self->log_text;
-}
-
-# Wait until a line of error_log matches PATTERN; return it or undef.
-sub wait_log {
-    my ($self, $pattern, $seconds) = @_;
-    return wait_for(sub { ($self->log_lines($pattern))[0] }, $seconds);
-}
 sub access_log { read_file("$_[0]{dir}/access_log") }
 
 # Wait, not for long, until connections that clients have closed are closed
@@ -369,28 +355,16 @@ sub stop {
         my ($status, $killed) = end_process($self->{pid}, $signal,
             $ENV{CRM_VALGRIND} ? 120 : 30);
         $self->{pid} = undef;
-        $self->complain("httpd had to be killed") if $killed;
-        $self->complain("httpd ended with status $status")
+        CrmTest::Log::complain("httpd had to be killed") if $killed;
+        CrmTest::Log::complain("httpd ended with status $status")
             if $status && !$killed && !$self->{may_die};
     }
-    my ($bad, $missing) = $self->{log}->judge;
-    splice @$bad, 40, @$bad - 40, "..." if @$bad > 40;
-    $self->complain("error_log has lines that were not announced", @$bad)
-        if @$bad;
-    $self->complain("error_log lacks lines that were announced", @$missing)
-        if @$missing;
+    $self->{log}->check("error_log");
     for my $file (glob "$self->{dir}/valgrind.*") {
         my $text = read_file($file);
-        $self->complain("valgrind complains", split /\n/, $text)
+        CrmTest::Log::complain("valgrind complains", split /\n/, $text)
             if $text =~ /\S/;
     }
-}
-
-sub complain {
-    my ($self, $what, @lines) = @_;
-    Test::More::fail($what);
-    Test::More::diag("  $_") for @lines;
-    $self->{keep} = 1 if $ENV{CRM_KEEP};
 }
 
 # End it at once, without checking its log.

@@ -100,6 +100,21 @@ sub judge {
     return (\@bad, \@missing);
 }
 
+# Fail for what judge() finds in the log called NAME.
+sub check {
+    my ($self, $name) = @_;
+    my ($bad, $missing) = $self->judge;
+    splice @$bad, 40, @$bad - 40, "..." if @$bad > 40;
+    complain("$name has lines that were not announced", @$bad) if @$bad;
+    complain("$name lacks lines that were announced", @$missing) if @$missing;
+}
+
+sub complain {
+    my ($what, @lines) = @_;
+    Test::More::fail($what);
+    Test::More::diag("  $_") for @lines;
+}
+
 # Whether LINE was announced. It is counted for the announcement that it
 # matches.
 sub allowed {
@@ -137,6 +152,26 @@ sub tell_once {
     seek $notes, 0, 0;
     print $notes "$text\n" unless grep { $_ eq "$text\n" } <$notes>;
     close $notes;
+}
+
+# What servers have that keep such a log: {log}, and log_text(), all of it.
+package CrmTest::Logged;
+
+# Each of PATTERNS must (may) appear in the log from now on.
+sub expect_log { my $self = shift; $self->{log}->expect(@_) }
+sub may_log { my $self = shift; $self->{log}->may(@_) }
+
+# The lines of the log that match PATTERN.
+sub log_lines {
+    my ($self, $pattern) = @_;
+    return grep { $_ =~ $pattern } split /\n/, $self->log_text;
+}
+
+# Wait until a line of the log matches PATTERN; return it or undef.
+sub wait_log {
+    my ($self, $pattern, $seconds) = @_;
+    return CrmTest::Process::wait_for(
+        sub { ($self->log_lines($pattern))[0] }, $seconds);
 }
 
 1;

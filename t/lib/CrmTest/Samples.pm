@@ -31,7 +31,7 @@ sub new {
     $self->{values} = CrmTest::Values->new($openapi,
         sub { $self->reference(@_) });
     my @schemas = $self->resources;
-    $w->ctl("workspace", "set", $w->id, "--events", "on");
+    $w->log_on;
     # all at once, so that rows may refer to those of any other resource
     $self->{ids}{$_} = [map { uuid() } 1 .. $ROWS] for @schemas;
     $w->import_objects([map { $self->rows($_) } @schemas]);

@@ -9,6 +9,7 @@ use POSIX qw(WNOHANG);
 use Scalar::Util ();
 use Test::More ();
 use CrmTest::Log;
+use parent -norequire, "CrmTest::Logged";
 use CrmTest::Pooler;
 use CrmTest::Postgres;
 use CrmTest::Sanitizer;
@@ -142,18 +143,6 @@ sub start {
 }
 
 sub log_text { read_file($_[0]->log_file) }
-sub log_lines {
-    my ($self, $pattern) = @_;
-    return grep { $_ =~ $pattern } split /\n/, $self->log_text;
-}
-sub wait_log {
-    my ($self, $pattern, $seconds) = @_;
-    return wait_for(sub { ($self->log_lines($pattern))[0] }, $seconds);
-}
-
-# Each of PATTERNS must (may) appear in the log from now on: see CrmTest::Log.
-sub expect_log { my $self = shift; $self->{log}->expect(@_) }
-sub may_log { my $self = shift; $self->{log}->may(@_) }
 
 # End it by SIGNAL; it must finish what it does and exit with 0.
 sub stop {
@@ -166,18 +155,7 @@ sub stop {
         Test::More::ok(0, "crmapid ends by itself") if $killed;
         Test::More::is($status, 0, "crmapid exits with 0") if $status;
     }
-    my ($bad, $missing) = $self->{log}->judge;
-    splice @$bad, 20, @$bad - 20, "..." if @$bad > 20;
-    complain("crmapid's log has lines that were not announced", @$bad)
-        if @$bad;
-    complain("crmapid's log lacks lines that were announced", @$missing)
-        if @$missing;
-}
-
-sub complain {
-    my ($what, @lines) = @_;
-    Test::More::fail($what);
-    Test::More::diag("  $_") for @lines;
+    $self->{log}->check("crmapid's log");
 }
 
 # End it as a crash does.

@@ -99,6 +99,13 @@ sub ctl_json {
     return $json->decode($self->ctl("--json", @arguments));
 }
 
+# Turn its log of events on. Return it.
+sub log_on {
+    my ($self) = @_;
+    $self->ctl("workspace", "set", $self->id, "--events", "on");
+    return $self;
+}
+
 # Make an intake token called NAME; the token.
 sub token {
     my ($self, $name) = @_;
@@ -217,6 +224,13 @@ END
 # The data of the object ID of PATH, as the API shows it.
 sub shown { $_[0]->client->get("/api/v1/$_[1]/$_[2]")->data }
 sub enrollment { $_[0]->shown("sequences/enrollments", $_[1]) }
+
+# The first hundred messages of the conversation ID, as QUERY asks for them.
+sub messages {
+    my ($self, $id, %query) = @_;
+    return @{$self->client->get("/api/v1/conversations/$id/messages",
+        query => { page_size => 100, %query })->data};
+}
 
 # Import OBJECTS (hashes as the lines of crmapictl import), and the same with
 # other ids into the twin. Objects without an id get one; returns the ids in
