@@ -136,12 +136,6 @@ int crm_type_schema(crm_buf_t *buf, const char *type,
     return null;
 }
 
-/* Add TEXT to BUF unchanged: PostgreSQL's output is JSON already. */
-static void write_raw(crm_buf_t *buf, const char *text, apr_size_t len)
-{
-    crm_buf_add(buf, text, len);
-}
-
 /* Add TEXT to BUF in quotes. It has no character to escape. */
 static void write_quoted(crm_buf_t *buf, const char *text, apr_size_t len)
 {
@@ -274,11 +268,6 @@ static const char *text_parse_query(const char **bind_p,
     return text_check(field, text, strlen(text), pool);
 }
 
-static void text_write(crm_buf_t *buf, const char *text, apr_size_t len)
-{
-    crm_buf_json_string(buf, text, len);
-}
-
 static void text_schema(crm_buf_t *buf, const crm_field_t *field,
                         crm_side_t side)
 {
@@ -294,7 +283,7 @@ static void text_schema(crm_buf_t *buf, const crm_field_t *field,
 
 const crm_type_t crm_type_text = {
     .name = "text", .cast = "text", .parse = text_parse,
-    .parse_query = text_parse_query, .write = text_write,
+    .parse_query = text_parse_query, .write = crm_buf_json_string,
     .schema = text_schema,
 };
 
@@ -342,7 +331,7 @@ static void email_schema(crm_buf_t *buf, const crm_field_t *field,
 
 const crm_type_t crm_type_email = {
     .name = "email", .cast = "text", .parse = email_parse,
-    .parse_query = email_parse_query, .write = text_write,
+    .parse_query = email_parse_query, .write = crm_buf_json_string,
     .schema = email_schema,
 };
 
@@ -430,7 +419,7 @@ static void integer_schema(crm_buf_t *buf, const crm_field_t *field,
 
 const crm_type_t crm_type_integer = {
     .name = "integer", .cast = "integer", .parse = integer_parse,
-    .write = write_raw, .schema = integer_schema,
+    .write = crm_buf_add, .schema = integer_schema,
 };
 
 /* ---- booleans ---- */
@@ -629,6 +618,6 @@ static void enum_schema(crm_buf_t *buf, const crm_field_t *field,
 
 const crm_type_t crm_type_enum = {
     .name = "enum", .cast = "text", .parse = enum_parse,
-    .parse_query = enum_parse_query, .write = text_write,
+    .parse_query = enum_parse_query, .write = crm_buf_json_string,
     .schema = enum_schema,
 };

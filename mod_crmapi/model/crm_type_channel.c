@@ -45,11 +45,6 @@ static void channel_parse(const char **bind_p, crm_input_t *input,
     }
 }
 
-static void channel_write(crm_buf_t *buf, const char *text, apr_size_t len)
-{
-    crm_buf_add(buf, text, len);
-}
-
 /* Add the codes of all channels to BUF, each between QUOTE, separated by
  * commas. */
 static void put_codes(crm_buf_t *buf, const char *quote)
@@ -83,6 +78,6 @@ static void channel_schema(crm_buf_t *buf, const crm_field_t *field,
 
 const crm_type_t crm_type_channel = {
     .name = "channel", .cast = "smallint", .parse = channel_parse,
-    .parse_query = channel_parse_query, .write = channel_write,
+    .parse_query = channel_parse_query, .write = crm_buf_add,
     .schema = channel_schema,
 };
