@@ -44,7 +44,7 @@ sub paste {
 
 my $debs = "$scratch/debs";
 mkdir $debs;
-my $words = run_ok("build/package makes packages that lintian accepts", 1800,
+run_ok("build/package makes packages that lintian accepts", 1800,
     "$CrmTest::TOP/build/package", "--lint", $debs);
 my @packages = glob "$debs/*.deb";
 is_deeply([map { m{([^/_]+)_[^/]*\z} } @packages],

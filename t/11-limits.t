@@ -106,7 +106,6 @@ my $small = httpd(database => $database, shows => ["server-status"],
     conf => "CrmApiRateLimitKeys 2\nCrmApiReadLimit 1000\n");
 my $tenant = workspace($small);
 my @three = ($tenant->key, map { $tenant->make_key("read") } 1, 2);
-my $small_start = time;
 
 subtest "4.5 a full table of keys: 503, never let through" => sub {
     my @c = map { $small->client(key => $_) } @three;

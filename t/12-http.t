@@ -10,7 +10,6 @@ use CrmTest;
 use CrmTest::Session;
 use CrmTest::Spec;
 use IO::Socket::INET;
-use Time::HiRes qw(time);
 
 my $database = database();
 my $httpd = httpd(database => $database, unlimited => 1);

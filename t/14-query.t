@@ -400,7 +400,6 @@ subtest "7.2 pages" => sub {
         bot_id => $w->agent, first_name => "N$_",
         created_at => sprintf "2026-01-01T00:%02d:00.000Z", $_ / 3 }
         } 1 .. 110]);
-    my %order = map { $ids[$_] => $_ } 0 .. $#ids;
     for my $size (1, 7, 25, 100) {
         my (@seen, %total);
         my $pages = int((110 + $size - 1) / $size);

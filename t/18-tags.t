@@ -149,7 +149,6 @@ postgres()->sql("postgres", "ALTER DATABASE $database SET $_")
     "auto_explain.log_format = 'json'", "parallel_setup_cost = 0",
     "parallel_tuple_cost = 0", "min_parallel_table_scan_size = 0";
 $httpd->restart;
-my %cost;
 for my $path (sort keys %table) {
     for (["large", $large], ["small", $small]) {
         my ($which, $w) = @$_;

@@ -7,7 +7,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
-use CrmTest::Process qw(demoted end_process spawn unprivileged);
+use CrmTest::Process qw(demoted spawn unprivileged);
 use File::Temp qw(tempdir);
 
 my $database = database();

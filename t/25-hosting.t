@@ -116,7 +116,6 @@ my ($many, $many_took) = server(join "", map { <<"END" } 1 .. $COUNT);
 END
 
 subtest "each virtual host serves its workspace, and no other" => sub {
-    my $wrong = 0;
     for my $n (1, 250, $COUNT) {
         my $client = sub { $many->client(host => "site$n.example",
             key => $_[0])->get("/api/v1/agents")->status };

@@ -14,14 +14,12 @@ use CrmTest::Data;
 use CrmTest::Child;
 use CrmTest::Smtpd;
 use CrmTest::Upgrade;
-use JSON::PP ();
 use Time::HiRes qw(time sleep);
 
 CrmTest::Smtpd::needed();
 
 my $ROWS = $ENV{CRM_UPGRADE_ROWS} || 1_000_000;
 my ($CLIENTS, $RATE, $TAGS) = (8, 200, 2000);
-my $json = JSON::PP->new->utf8;
 my ($before, $after) = versions();
 my $database = database();
 # PostgreSQL says which statements wait for a lock longer than a second.

@@ -11,7 +11,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Redis;
-use List::Util qw(max min);
+use List::Util qw(min);
 
 my ($KEYS, $LIMIT, $SECONDS, $TRIES) = (20, 120, 200, 5_000_000);
 

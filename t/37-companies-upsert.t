@@ -103,7 +103,7 @@ for my $path (sort keys %table) {
         my $key = sub { $path eq "contacts" ? (emails => ["$_[0]\@x.example"])
             : (name => "N", domain => "$_[0].example") };
         my $by_id = $w->made($path, external_id => "1");
-        my $by_key = $w->made($path, $key->("a"));
+        $w->made($path, $key->("a"));
         my $of_two = $w->made($path, external_id => "2", $key->("b"));
         my $data = upsert($w, $path, [
             { external_id => "1", $key->("a"), notes => "by id" },

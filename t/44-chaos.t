@@ -9,7 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
 use CrmTest::Provider;
-use Time::HiRes qw(time sleep);
+use Time::HiRes qw(time);
 
 my $database = database();
 my $httpd = httpd(database => $database, unlimited => 1);

@@ -12,7 +12,7 @@ use CrmTest::Data;
 use CrmTest::Samples;
 use CrmTest::Session;
 use IO::Select;
-use Time::HiRes qw(time sleep);
+use Time::HiRes qw(time);
 
 my $prefork = ($ENV{CRM_MPM} || "event") eq "prefork";
 my $CLIENTS = 16;

@@ -316,7 +316,6 @@ subtest "a copy beside the living original" => sub {
         { "Idempotency-Key" => "once", "Content-Type" => "application/json" });
     is($replay->header("Idempotent-Replayed"), "true", "a write is replayed");
     is($replay->data->{workspace_id}, $id, "with the copy's id");
-    my $sent = $receiver->requests;
     sql($here, "UPDATE crmapi.job SET run_at = now() WHERE workspace_id ="
         . " '$id' AND state = 'ready'");
     $worker->once;

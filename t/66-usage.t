@@ -203,7 +203,6 @@ subtest "storage" => sub {
         name => "F" }]);
     my $in = "WHERE workspace_id = '" . $w->id . "' AND id = '$message'";
     my $into = "VALUES ('" . $w->id . "', '$message'";
-    my $bot = '"bot_id": "' . $w->agent . '"';
     for my $case (
         ["originals", "INSERT INTO crmapi.original $into, 1, now(), '$long')"],
         ["HTML", "INSERT INTO crmapi.message_html $into, '$long')"],

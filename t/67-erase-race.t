@@ -32,9 +32,8 @@ sub prepared {
     return $w;
 }
 
-# The contact, and the number to which is sent, of the person N.
+# The contact of the person N.
 sub id_of { return sprintf "00000000-0000-8000-8000-%012d", $_[0] }
-sub phone_of { return "+4930" . (1_000_000 + $_[0]) }
 
 # The workspace of the person N.
 sub home_of { return $workspaces[($_[0] - 1) / $EACH] }

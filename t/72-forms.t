@@ -552,7 +552,7 @@ subtest "which form" => sub {
         conf => "$conf{base}CrmApiWorkspace " . $w->twin->id . "\n");
     page_is(send_form($contact_form, { server => $bound }, @GOOD), 404,
         qr/no such form/, "of another workspace than the host's");
-    my $twin = insert($w->twin, "form", id => $contact_form, name => "same",
+    insert($w->twin, "form", id => $contact_form, name => "same",
         bot_id => scalar sql($database, "SELECT id FROM crmapi.agent WHERE"
             . " workspace_id = '" . $w->twin->id . "' LIMIT 1"));
     page_is(send_form($contact_form, email => "x"), 422, qr/E-mail/,

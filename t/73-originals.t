@@ -9,7 +9,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
-use CrmTest::Process qw(read_file wait_for);
+use CrmTest::Process qw(read_file);
 use CrmTest::Worker;
 use MIME::Base64 qw(encode_base64);
 use IO::Socket::INET;

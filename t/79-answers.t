@@ -135,7 +135,7 @@ subtest "19.1 the subject is that of the mail that is answered" => sub {
 
 subtest "a mail is answered in its thread" => sub {
     my $talk = mail_talk("a\@x.example", conversation => { subject => "Öl?" });
-    my $stop = $c->patch("/api/v1/conversations/$talk", { active => false });
+    $c->patch("/api/v1/conversations/$talk", { active => false });
     my $r = $c->post(path($talk), { content => "Liebe Änne,\nja." });
     status_is($r, 201, "an answer");
     my $m = $r->data;
@@ -160,7 +160,7 @@ subtest "a mail is answered in its thread" => sub {
     is(scalar(mails("a\@x.example")), 1, "once");
     is(scalar(() = $mail =~ /Unsubscribe/g), 0, "without a link to unsubscribe");
 
-    my $again = $w->answer($talk, { content => "Und?", subject => "Noch etwas" });
+    $w->answer($talk, { content => "Und?", subject => "Noch etwas" });
     $worker->once;
     my (undef, $second) = mails("a\@x.example");
     is(header($second, "Subject"), "Noch etwas", "a subject is sent as it is");
@@ -448,7 +448,7 @@ subtest "a chat shows it at once" => sub {
     is($m->{status}, "sent", "sent");
     my ($when, $what) = $seen->result;
     is($what, "Ja!", "a poll that waits has it");
-    my $admin = crmapictl_ok($database, qw(admin add --workspace), $w->id,
+    crmapictl_ok($database, qw(admin add --workspace), $w->id,
         "--email", "Bob\@crm.example", "--name", "Bob Löwe");
     $c->patch("/api/v1/conversations/$talk", { assigned_to =>
         "bob\@crm.example" });

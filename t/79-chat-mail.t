@@ -10,9 +10,8 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
 use CrmTest::Smtpd qw(header report_on);
-use MIME::Base64 qw(decode_base64 encode_base64);
+use MIME::Base64 qw(encode_base64);
 use MIME::QuotedPrint qw(decode_qp);
-use Time::HiRes qw(sleep);
 
 CrmTest::Smtpd::needed();
 
@@ -123,7 +122,7 @@ subtest "one mail for all that was missed" => sub {
         content => "Buy pills at https://spam.example" });
     $w->answer($gone->{id}, "Seen.");
     poll($gone) for 1 .. 2;
-    my $admin = crmapictl_ok($database, qw(admin add --workspace), $w->id,
+    crmapictl_ok($database, qw(admin add --workspace), $w->id,
         "--email", "bob\@crm.example", "--name", "Bob Löwe");
     $w->answer($gone->{id}, { content => "From the *agent*", role => "assistant" });
     $c->patch("/api/v1/conversations/$gone->{id}", { assigned_to =>

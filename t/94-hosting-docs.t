@@ -99,8 +99,6 @@ subtest "the configurations" => sub {
 
 subtest "the macro: a host and a log for each workspace" => sub {
     my ($block) = grep { /<Macro/ } documented("hosting.md", "apache");
-    my $conninfo = postgres()->conninfo($database,
-        $CrmTest::Postgres::API);
     $block =~ s/\*:443/127.0.0.1:\@PORT\@/g;
     $block =~ s{logs/|\$\{APACHE_LOG_DIR\}/}{\@DIR\@/}g;
     $block =~ s/^(?:CrmApi On|DBD.*)\n//mg;

@@ -3,7 +3,6 @@
 package Bench::Cluster;
 use strict;
 use warnings;
-use Digest::SHA qw(sha256_hex);
 use Time::HiRes qw(time);
 use CrmTest::Postgres;
 use CrmTest::Process qw(run_program read_file);

@@ -7,7 +7,7 @@ use warnings;
 use JSON::PP ();
 use Time::HiRes qw(sleep time);
 use CrmTest::Postgres;
-use CrmTest::Process qw(read_file run_program spawn wait_for write_file);
+use CrmTest::Process qw(read_file run_program);
 use Bench::Cluster;
 use Bench::Load qw(wrk h2load pgbench median);
 use Bench::Report;

@@ -3,10 +3,9 @@
 package Bench::Run;
 use strict;
 use warnings;
-use CrmTest::Process qw(read_file run_program);
 use Bench::Cluster;
 use Bench::Growth;
-use Bench::Load qw(wrk pgbench median);
+use Bench::Load qw(wrk pgbench);
 use Bench::Overload;
 use Bench::Poolers;
 use Bench::Report;

@@ -3,7 +3,6 @@
 package Bench::Server;
 use strict;
 use warnings;
-use File::Path qw(remove_tree);
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use POSIX qw(WNOHANG);

@@ -15,7 +15,6 @@ use warnings;
 use IO::Select;
 use IO::Socket::INET;
 use JSON::PP ();
-use Time::HiRes qw(time);
 
 my %TYPE = (DATA => 0, HEADERS => 1, RST_STREAM => 3, SETTINGS => 4, PING => 6,
     GOAWAY => 7, WINDOW_UPDATE => 8, CONTINUATION => 9);

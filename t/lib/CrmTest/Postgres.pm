@@ -4,7 +4,7 @@ package CrmTest::Postgres;
 use strict;
 use warnings;
 use Fcntl qw(:flock);
-use File::Path qw(make_path remove_tree);
+use File::Path qw(remove_tree);
 use File::Temp qw(tempdir);
 use IO::Handle;
 use JSON::PP ();

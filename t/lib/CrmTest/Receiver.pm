@@ -7,7 +7,6 @@ use Fcntl qw(:flock);
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use JSON::PP ();
-use POSIX qw(WNOHANG);
 use Time::HiRes qw(time);
 use CrmTest::Process qw(wait_for whole_lines write_file);
 
