@@ -146,6 +146,14 @@ static int is(const char *text, const char *word)
     return !strcasecmp(text, word);
 }
 
+/* Return what METHOD (RFC 5546) says of an event; NULL if it is planned. Of a reply
+ * the attendee does. */
+static const char *state_of(const char *method)
+{
+    return is(method, "CANCEL") ? "cancelled"
+           : is(method, "COUNTER") ? "proposed" : NULL;
+}
+
 /* Read the first event in LINES into VALUES. Return 0 if they are no calendar. */
 static int read_event(const char **values, char *lines, apr_pool_t *pool)
 {
@@ -165,7 +173,13 @@ static int read_event(const char **values, char *lines, apr_pool_t *pool)
         else if (is(one.name, "END") && inside && !--inside) {
             break;
         }
-        reply |= is(one.name, "METHOD") && is(one.value, "REPLY");
+        if (is(one.name, "METHOD")) {
+            reply = is(one.value, "REPLY");
+            values[ANSWER] = state_of(one.value);
+        }
+        if (inside == 1 && is(one.name, "STATUS") && is(one.value, "CANCELLED")) {
+            values[ANSWER] = "cancelled";
+        }
         for (int i = 0; inside == 1 && i < PROPERTIES; i++) {
             if (is(one.name, names[i]) && !values[i]
                 && (i != ANSWER || reply)) {

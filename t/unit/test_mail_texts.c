@@ -352,6 +352,21 @@ static const struct {
      "PARTSTAT=DECLINED:mailto:a@b\nSUMMARY:Demo\nSUMMARY:Again\nEND:VEVENT\n",
      "Demo\ndeclined"},
     {"BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\nEND:VEVENT\nEND:VCALENDAR\n", ""},
+    /* what is cancelled, or proposed, is told from what is planned */
+    {"begin:vcalendar\nmethod:cancel\nbegin:vevent\nsummary:Trial\n"
+     "attendee;partstat=accepted:mailto:a@example.org\n"
+     "dtstart:20261105T100000Z\nend:vevent\nend:vcalendar\n",
+     "Trial\ncancelled\n2026-11-05 10:00 UTC"},
+    {"begin:vcalendar\nmethod:request\nbegin:vevent\ndtstart:20261105T100000Z\n"
+     "summary:Trial\nstatus:cancelled\nend:vevent\nend:vcalendar\n",
+     "Trial\ncancelled\n2026-11-05 10:00 UTC"},
+    {"begin:vcalendar\nmethod:request\nbegin:vevent\ndtstart:20261105T100000Z\n"
+     "summary:Trial\nstatus:confirmed\nend:vevent\nend:vcalendar\n",
+     "Trial\n2026-11-05 10:00 UTC"},
+    {"begin:vcalendar\nmethod:counter\nbegin:vevent\nsummary:Trial\n"
+     "attendee;partstat=tentative:mailto:a@example.org\n"
+     "dtstart:20261105T110000Z\ncomment:Later?\nend:vevent\nend:vcalendar\n",
+     "Trial\nproposed\n2026-11-05 11:00 UTC\n\nLater?"},
     {"no calendar", "no calendar"},
 };
 
