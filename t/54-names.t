@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Redis;
 use CrmTest::Shared qw(is_back ask brief $LIMIT $PATIENT);
 use File::Temp qw(tempdir);
@@ -77,6 +78,40 @@ subtest "a database whose name leads to an address that is silent first" => sub 
     is($c->read_response("GET")->json->{data}[0]{type}, "contact.created",
         "and tells it");
     cmp_ok(time - $began, "<", 15 * busy(), "when it happens");
+    $httpd->stop;
+};
+
+subtest "5.5 a database whose name the name service is silent about" => sub {
+    my $port = free_port();
+    my $server = CrmTest::Postgres->start(port => $port,
+        listen_addresses => "'127.0.0.1'");
+    my $database = do { local $ENV{CRM_TEST_PG} = $server->host; database() };
+    my $api = $CrmTest::Postgres::API;
+    lead("db.test", "127.0.0.1");
+    my $httpd = httpd(env => \%env, children => 1, database => $database,
+        conninfo => "host=db.test port=$port dbname=$database user=$api"
+            . " sslmode=disable gssencmode=disable",
+        conf => "CrmApiDatabaseTimeout 3s\n", level => "debug", shows => ["health"],
+        expect_log => [qr/translate host name .*: the name service gave no answer/]);
+    # who notices first that a session has ended; counts of usage
+    $httpd->may_log(qr/CRM2001: .* 57P01|CRM1109/);
+    # with a key that nobody has: 401 comes from the database
+    my $ask = sub { $httpd->client(key => "svc_live_" . "x" x 30, timeout => 300)
+        ->get("/api/v1/agents")->status };
+    is($ask->(), 401, "it is asked");
+    lead("db.test", "silent");
+    is($ask->(), 401, "the connections that there are serve");
+    $server->sql("postgres", "SELECT pg_terminate_backend(pid) FROM"
+        . " pg_stat_activity WHERE usename = '$api'");
+    my @clients = map { CrmTest::Child->start($ask) } 1 .. 6;
+    my $began = time;
+    $httpd->client(timeout => 300)->get("/health/ready");
+    cmp_ok(time - $began, "<", 5 * busy(), "15.2 the health check does not wait");
+    is_deeply([map { $_->result } @clients], [(503) x 6], "otherwise it is 503");
+    my @took = $httpd->log_text =~ /CRM1201: .*: 503, .* all (\d+) us/g;
+    is(grep({ $_ < 12e6 * busy() } @took), 6, "after the time limit: @took us");
+    lead("db.test", "127.0.0.1");
+    ok(wait_for(sub { $ask->() == 401 }, 20), "then it is asked again");
     $httpd->stop;
 };
 

@@ -17,14 +17,17 @@
 /* How long an answer that was late is kept for who asks again. */
 #define KEPT apr_time_from_sec(5)
 
-const char crm_name_late[] = "the name service gave no answer in time";
+/* Who gives up after so long has asked servers that are silent. */
+#define SILENCE apr_time_from_sec(1)
+
+const char crm_name_late[] = CRM_NAME_LATE;
 
 /* What the name service was asked. It is on the list until its answer was taken. */
 typedef struct question_t {
     struct question_t *next;
     char *host, *port;
     int waiting;                /* threads that wait for the answer */
-    int late;                   /* one has given up */
+    apr_int64_t asked;          /* when */
     apr_int64_t answered;       /* when; 0: not yet */
     int error;                  /* getaddrinfo()'s result */
     struct addrinfo *found;
@@ -143,6 +146,7 @@ static question_t *begin(const char *host, const char *port)
     if (!q) {
         return NULL;
     }
+    q->asked = crm_time_monotonic();
     q->host = strdup(host);
     q->port = port ? strdup(port) : NULL;
     if (!q->host || (port && !q->port) || !start(q)) {
@@ -176,12 +180,13 @@ static const char *await(question_t *question, apr_int64_t until)
     }
     question->waiting--;
     if (!question->answered) {
-        question->late = 1;
         return crm_name_late;
     }
-    /* it has asked silent servers for as long as it is set to */
-    return question->error == EAI_AGAIN && question->late ? crm_name_late
-           : question->error ? gai_strerror(question->error) : NULL;
+    if (question->error == EAI_AGAIN
+        && question->answered - question->asked >= SILENCE) {
+        return crm_name_late;
+    }
+    return question->error ? gai_strerror(question->error) : NULL;
 }
 
 const char *crm_name_find(struct sockaddr_storage *addresses,

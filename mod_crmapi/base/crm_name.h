@@ -8,6 +8,7 @@
 #include "apr.h"
 
 /* What crm_name_find() returns if the name service gives no answer in time. */
+#define CRM_NAME_LATE "the name service gave no answer in time"
 extern const char crm_name_late[];
 
 /* Set ADDRESSES and LENGTHS to the first addresses of HOST for streams, at most MOST,

@@ -244,7 +244,7 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
                                   " and its session's locks: run the command"
                                   " again");
         }
-        conn->broken = !crm_db_reset(conn);
+        conn->broken = !crm_db_reset(conn, result_pool);
         if (conn->broken) {
             return crm_db_failure(conn, NULL, result_pool);
         }

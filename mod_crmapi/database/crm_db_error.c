@@ -133,6 +133,16 @@ static const char *primary_message(const PGresult *result, const char *state,
     return crm_db_line(text, pool);
 }
 
+crm_error_t *crm_db_nameless(apr_pool_t *result_pool)
+{
+    crm_error_t *error = crm_error_logf(CRM_E_UNAVAILABLE, result_pool,
+                                        "CRM2001: database: %s",
+                                        crm_hosts_nameless);
+
+    error->outage = CRM_OUTAGE_AWAY;
+    return error;
+}
+
 crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
                           apr_pool_t *result_pool)
 {

@@ -25,6 +25,7 @@ struct crm_conn_t {
     int unneeded;               /* the cancel request was sent because the
                                    result was unwanted */
     int silent;                 /* the cancellation was not confirmed */
+    int nameless;               /* the name service is silent */
     int unconfirmed;            /* the server has committed, but gave up waiting
                                    for its synchronous standby */
     int read_only;              /* the server refused a write (25006): the
@@ -95,14 +96,19 @@ PGresult *crm_db_results(crm_conn_t *conn);
 /* Send SQL, without parameters, and return crm_db_results(). */
 PGresult *crm_db_command(crm_conn_t *conn, const char *sql);
 
-/* Reset CONN's connection. Return 0 on an error or timeout. */
-int crm_db_reset(crm_conn_t *conn);
+/* Reset CONN's connection. Return 0 on an error or timeout. Scratch memory is in
+ * POOL. */
+int crm_db_reset(crm_conn_t *conn, apr_pool_t *pool);
 
 /* Run STMT as crm_db_query() does. The caller clears *RESULT_P. Errors are in
  * SCRATCH_POOL. */
 crm_error_t *crm_db_query_uncleared(PGresult **result_p, crm_conn_t *conn,
                                     const crm_stmt_t *stmt,
                                     apr_pool_t *scratch_pool);
+
+/* Return the error of a connection whose host's name the name service is silent
+ * about. */
+crm_error_t *crm_db_nameless(apr_pool_t *result_pool);
 
 /* Return, in RESULT_POOL, the error of a statement that was not answered within
  * TIMEOUT. CANCELLED: the server has confirmed that it was cancelled. */

@@ -30,6 +30,7 @@ void crm_db_deadline(crm_conn_t *conn)
     conn->until = conn->options.timeout
         ? crm_time_monotonic() + conn->options.timeout : 0;
     conn->cancelled = conn->unneeded = conn->silent = conn->unconfirmed = 0;
+    conn->nameless = 0;
 }
 
 void crm_db_prolong(crm_conn_t *conn)
@@ -224,25 +225,32 @@ PGresult *crm_db_command(crm_conn_t *conn, const char *sql)
     return PQsendQuery(conn->pg, sql) ? crm_db_results(conn) : NULL;
 }
 
-/* Return whether PG has a connect_timeout. */
-static int has_connect_timeout(PGconn *pg)
+/* Return whether CONN has a connect_timeout, and set its NAMELESS. Scratch memory is in
+ * POOL. */
+static int has_connect_timeout(crm_conn_t *conn, apr_pool_t *pool)
 {
-    PQconninfoOption *options = PQconninfo(pg);
+    PQconninfoOption *options = PQconninfo(conn->pg);
     int has = atoi(crm_hosts_value(options, "connect_timeout")) > 0;
 
+    conn->nameless = conn->until
+                     && crm_hosts_silent(options, conn->until, pool);
     PQconninfoFree(options);
     return has;
 }
 
-int crm_db_reset(crm_conn_t *conn)
+int crm_db_reset(crm_conn_t *conn, apr_pool_t *pool)
 {
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     PGconn *pg = conn->pg;
+    int limited = has_connect_timeout(conn, pool);
     short events;
 
+    if (conn->nameless) {
+        return 0;
+    }
     /* With a connect_timeout, libpq limits the time itself, and tries the next
      * host afterwards. */
-    if (!conn->until || has_connect_timeout(pg)) {
+    if (!conn->until || limited) {
         PQreset(pg);
         return PQstatus(pg) == CONNECTION_OK;
     }
@@ -311,6 +319,9 @@ crm_error_t *crm_db_failure(crm_conn_t *conn, const PGresult *result,
     conn->read_only |= state && !strcmp(state, "25006");
     if (ended && conn->unneeded) {
         return crm_db_unneeded(result_pool);
+    }
+    if (conn->nameless) {
+        return crm_db_nameless(result_pool);
     }
     if (conn->silent || ended) {
         return crm_db_late(conn->unneeded ? CANCEL_TIME

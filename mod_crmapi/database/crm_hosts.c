@@ -11,6 +11,7 @@
 #include "apr_tables.h"
 
 #include "crm_array.h"
+#include "crm_name.h"
 #include "crm_text.h"
 
 const char *crm_hosts_value(const PQconninfoOption *options,
@@ -102,6 +103,11 @@ static const char *unquoted(const char *text, apr_pool_t *result_pool)
 #define SERVER "connection to server "
 #define NAME "could not translate host name "
 
+const char crm_hosts_nameless[] = NAME "\"...\" to address: " CRM_NAME_LATE;
+
+/* The most addresses of a host that are tried. */
+#define ADDRESSES 16
+
 /* What follows the message of a server in PQERRORS_VERBOSE. */
 #define LOCATION "LOCATION: "
 
@@ -192,49 +198,66 @@ const char *crm_hosts_label(const char *conninfo, const char *user,
     return label;
 }
 
-/* Set *FOUND_P to the addresses of HOST, for freeaddrinfo(). Return getaddrinfo()'s
- * result. */
-static int look_up(struct addrinfo **found_p, const char *host)
+/* Return the host number INDEX of OPTIONS, in POOL, NULL if there is nothing to look
+ * up. */
+static const char *name_of(const PQconninfoOption *options, int index,
+                           apr_pool_t *pool)
 {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                                   .ai_socktype = SOCK_STREAM};
+    const char *host = part_of(crm_hosts_value(options, "host"), index, pool);
 
-    return getaddrinfo(host, NULL, &hints, found_p);
+    return *crm_hosts_value(options, "hostaddr") || !*host
+           || strchr("/@", *host) ? NULL : host;
 }
 
 apr_array_header_t *crm_hosts_addresses(const char **fault_p,
                                         const char *conninfo, int index,
+                                        apr_time_t until,
                                         apr_pool_t *result_pool)
 {
     apr_array_header_t *addresses = apr_array_make(result_pool, 2,
                                                    sizeof(char *));
     PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
-    const char *host = part_of(crm_hosts_value(options, "host"), index,
-                               result_pool);
-    int given = *crm_hosts_value(options, "hostaddr") || !*host
-                || strchr("/@", *host);
-    struct addrinfo *found = NULL;
-    int error = given ? 0 : look_up(&found, host);
+    const char *host = name_of(options, index, result_pool), *problem;
+    struct sockaddr_storage found[ADDRESSES];
+    socklen_t lengths[ADDRESSES] = {0};
 
-    *fault_p = error ? apr_pstrcat(result_pool, NAME "\"...\" to address: ",
-                                   gai_strerror(error), NULL) : NULL;
+    problem = host ? crm_name_find(found, lengths, ADDRESSES, host, NULL, until)
+                   : NULL;
+    *fault_p = problem ? apr_pstrcat(result_pool, NAME "\"...\" to address: ",
+                                     problem, NULL) : NULL;
     PQconninfoFree(options);
-    if (given) {
+    if (!host) {
         APR_ARRAY_PUSH(addresses, const char *) = NULL;
     }
-    for (const struct addrinfo *a = found; a; a = a->ai_next) {
+    for (int i = 0; i < ADDRESSES && lengths[i]; i++) {
         char text[NI_MAXHOST];
 
-        if (!getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof(text), NULL,
-                         0, NI_NUMERICHOST)) {
+        if (!getnameinfo((struct sockaddr *)&found[i], lengths[i], text,
+                         sizeof(text), NULL, 0, NI_NUMERICHOST)) {
             APR_ARRAY_PUSH(addresses, const char *) = apr_pstrdup(result_pool,
                                                                   text);
         }
     }
-    if (found) {
-        freeaddrinfo(found);
-    }
     return addresses;
+}
+
+int crm_hosts_silent(const PQconninfoOption *options, apr_time_t until,
+                     apr_pool_t *pool)
+{
+    int count = count_hosts(options);
+
+    for (int i = 0; i < count; i++) {
+        const char *host = name_of(options, i, pool), *problem;
+        struct sockaddr_storage found;
+        socklen_t length;
+
+        problem = host ? crm_name_find(&found, &length, 1, host, NULL, until)
+                       : NULL;
+        if (!problem || problem == crm_name_late) {
+            return problem != NULL;
+        }
+    }
+    return 0;
 }
 
 /* Return whether the value of KEYWORD has a part for each host. */

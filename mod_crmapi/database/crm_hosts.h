@@ -44,12 +44,23 @@ int crm_hosts_count(const char *conninfo);
 int crm_hosts_hang(const char *conninfo);
 
 /* Return the addresses, as texts in RESULT_POOL, of the host number INDEX, from 0, of
- * CONNINFO. The name service may take any time. If there are none, *FAULT_P is the
- * reason, as libpq says it; otherwise NULL. One NULL: there is nothing to look up, as
- * for the folder of a socket. */
+ * CONNINFO. The name service has until UNTIL: see crm_name_find(). If there are none,
+ * *FAULT_P is the reason, as libpq says it; otherwise NULL. One NULL: there is nothing
+ * to look up, as for the folder of a socket. */
 apr_array_header_t *crm_hosts_addresses(const char **fault_p,
                                         const char *conninfo, int index,
+                                        apr_time_t until,
                                         apr_pool_t *result_pool);
+
+/* Return whether the name service has said nothing by UNTIL, on the clock of
+ * crm_time_monotonic(), about a host of OPTIONS (libpq's), before any of whose
+ * addresses it gave. libpq itself would wait for it without a limit. Scratch memory is
+ * in POOL. */
+int crm_hosts_silent(const PQconninfoOption *options, apr_time_t until,
+                     apr_pool_t *pool);
+
+/* What is said of a silent name service, as libpq would. */
+extern const char crm_hosts_nameless[];
 
 /* Return the parameters of CONNINFO, in RESULT_POOL, with its host number
  * INDEX, from 0, as the only one, and ADDRESS (NULL: any) as its only address. NAME is

@@ -94,18 +94,21 @@ static void add_cause(crm_probe_t *probe, const char *cause, apr_pool_t *pool)
 }
 
 /* Return, in POOL, the parameters (crm_params_t) for each address of each host of
- * CONNINFO, and add to PROBE why a host has none. NAME: see crm_hosts_one(). */
+ * CONNINFO, and add to PROBE why a host has none. That takes at most TIME. NAME: see
+ * crm_hosts_one(). */
 static apr_array_header_t *find_places(crm_probe_t *probe,
                                        const char *conninfo, const char *name,
+                                       apr_interval_time_t time,
                                        apr_pool_t *pool)
 {
+    apr_time_t until = crm_time_monotonic() + time;
     apr_array_header_t *places = apr_array_make(pool, 2, sizeof(crm_params_t));
     int hosts = crm_hosts_count(conninfo);
 
     for (int i = 0; i < hosts; i++) {
         const char *fault;
         const apr_array_header_t *addresses = crm_hosts_addresses(
-            &fault, conninfo, i, pool);
+            &fault, conninfo, i, until, pool);
 
         if (fault) {
             add_cause(probe, fault, pool);
@@ -127,7 +130,7 @@ void crm_probe_open(crm_probe_t *probe, const char *conninfo,
     apr_time_t begun;
 
     memset(probe, 0, sizeof(*probe));
-    places = find_places(probe, conninfo, name, result_pool);
+    places = find_places(probe, conninfo, name, time, result_pool);
     begun = crm_time_monotonic();
     for (int i = 0; i < places->nelts; i++) {
         apr_time_t end = begun + time * (i + 1) / places->nelts;

@@ -18,9 +18,9 @@ typedef struct crm_probe_t {
 
 /* Connect to the first host of CONNINFO (libpq's syntax) that answers a
  * statement, and set *PROBE to the result, in RESULT_POOL. That takes at most
- * TIME, after the hosts' names were looked up. Each address of each host gets an equal
- * share of it, so that a silent one does not hide the next. NAME is the session's
- * application_name. */
+ * TIME, after the hosts' names were looked up, which also takes at most TIME. Each
+ * address of each host gets an equal share of it, so that a silent one does not hide
+ * the next. NAME is the session's application_name. */
 void crm_probe_open(crm_probe_t *probe, const char *conninfo,
                     const char *name, apr_interval_time_t time,
                     apr_pool_t *result_pool);

@@ -27,6 +27,9 @@ APLOG_USE_MODULE(crmapi);
  * database that fails every other request does not fill the log. */
 #define REPORT_PAUSE apr_time_from_sec(1)
 
+/* How long who borrows a connection waits for the name service. */
+#define BORROW_WAIT apr_time_from_sec(1)
+
 /* Key of an APR pool's userdata: the crmapi_pool_t in which a connection of
  * another module has a place. */
 #define PLACE "mod_crmapi place"
@@ -184,6 +187,15 @@ static int pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     return OK;
 }
 
+/* A cleanup of a connection that mod_dbd has made: the pool DATA has one less. */
+static apr_status_t unmake(void *data)
+{
+    crmapi_pool_t *pool = data;
+
+    __atomic_sub_fetch(&pool->made, 1, __ATOMIC_RELAXED);
+    return APR_SUCCESS;
+}
+
 /* The dbd_post_connect hook: mod_dbd has made a connection by its configuration
  * CONFIG. If its limit differs from the one that mod_crmapi took from the
  * directives (another release of httpd may have other defaults), use mod_dbd's.
@@ -195,9 +207,11 @@ static apr_status_t post_connect(apr_pool_t *p, dbd_cfg_t *config,
     int before;
 
     (void)p;
-    (void)dbd;
     if (pool) {
         __atomic_store_n(&pool->opened, config->server, __ATOMIC_RELEASE);
+        __atomic_add_fetch(&pool->made, 1, __ATOMIC_RELAXED);
+        apr_pool_cleanup_register(dbd->pool, pool, unmake,
+                                  apr_pool_cleanup_null);
     }
     if (pool && config->nmax > 0) {
         before = crmapi_pool_limit(pool, config->nmax);
@@ -301,6 +315,20 @@ static crm_error_t *check_schema(crmapi_request_t *request, crm_conn_t *conn,
     return crmapi_schema_check(pool, conn, request->r->server, p);
 }
 
+/* Return a connection of POOL, in which the caller has a place, for S; NULL if there is
+ * none. The name service may take TIME. */
+static ap_dbd_t *open_in_time(crmapi_pool_t *pool, apr_interval_time_t time,
+                              server_rec *s, apr_pool_t *p)
+{
+    ap_dbd_t *dbd = crmapi_pool_may_open(pool, crm_time_monotonic() + time, p)
+                    ? dbd_functions.open(p, s) : NULL;
+
+    if (!dbd) {
+        __atomic_store_n(&pool->failing, 1, __ATOMIC_RELAXED);
+    }
+    return dbd;
+}
+
 int crmapi_dbd_borrow(ap_dbd_t **dbd_p, crmapi_pool_t *pool, apr_pool_t *p)
 {
     server_rec *s = __atomic_load_n(&pool->opened, __ATOMIC_ACQUIRE);
@@ -313,7 +341,7 @@ int crmapi_dbd_borrow(ap_dbd_t **dbd_p, crmapi_pool_t *pool, apr_pool_t *p)
     if (!crmapi_pool_enter(&waited, pool, 0)) {
         return 0;
     }
-    *dbd_p = dbd_functions.open(p, s);
+    *dbd_p = open_in_time(pool, BORROW_WAIT, s, p);
     if (!*dbd_p) {
         crmapi_pool_leave(pool, 0);
     }
@@ -412,7 +440,7 @@ static crm_error_t *open_connection(ap_dbd_t **dbd_p, int *refused_p,
 
     *refused_p = 0;
     while (enter(request, since)) {
-        *dbd_p = dbd_functions.open(p, s);
+        *dbd_p = open_in_time(pool, request->config->database_timeout, s, p);
         if (*dbd_p) {
             return NULL;
         }
@@ -448,6 +476,7 @@ crm_error_t *crmapi_acquire(crm_conn_t **conn_p, apr_time_t since, void *baton,
     *conn_p = NULL;
     error = adopt(conn_p, request, dbd, p);
     request->dbd_failed = error != NULL;
+    __atomic_store_n(&pool->failing, error != NULL, __ATOMIC_RELAXED);
     if (error) {
         crmapi_release(*conn_p, request);
         *conn_p = NULL;

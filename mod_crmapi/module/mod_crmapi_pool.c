@@ -363,6 +363,32 @@ int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
     return entered;
 }
 
+/* Return whether mod_dbd may have to make a connection of POOL. */
+static int lacks(crmapi_pool_t *pool)
+{
+    int lacks;
+
+    pthread_mutex_lock(pool->mutex);
+    lacks = pool->max
+            && pool->used > __atomic_load_n(&pool->made, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(pool->mutex);
+    return lacks || __atomic_load_n(&pool->failing, __ATOMIC_RELAXED);
+}
+
+int crmapi_pool_may_open(crmapi_pool_t *pool, apr_time_t until, apr_pool_t *p)
+{
+    PQconninfoOption *options;
+    int silent;
+
+    if (!lacks(pool)) {
+        return 1;
+    }
+    options = PQconninfoParse(pool->settings->params, NULL);
+    silent = crm_hosts_silent(options, until, p);
+    PQconninfoFree(options);
+    return !silent;
+}
+
 void crmapi_pool_enter_always(crmapi_pool_t *pool)
 {
     pthread_mutex_lock(pool->mutex);

@@ -70,6 +70,9 @@ typedef struct crmapi_pool_t {
     int explaining;             /* whether a thread looks for the cause of an
                                    outage; atomic */
     apr_time_t schema_seen;     /* when the schema was last valid; atomic */
+    int made;                   /* connections that mod_dbd has; atomic */
+    int failing;                /* the last request got no usable connection;
+                                   atomic */
     pthread_mutex_t *mutex;     /* of all that follows; NULL in the parent */
     pthread_cond_t *freed;
     int used;                   /* places taken */
@@ -88,6 +91,12 @@ typedef struct crmapi_pool_t {
  * database hangs and its requests hold their share of the threads. */
 int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
                       apr_interval_time_t wait);
+
+/* Return whether to open a connection of POOL, in which the caller has a place. It may
+ * have to be made: libpq then looks up the names of hosts, without a limit, and mod_dbd
+ * holds the lock that all who use a connection take. 0: the name service has said
+ * nothing by UNTIL, on the clock of crm_time_monotonic(). Scratch memory is in P. */
+int crmapi_pool_may_open(crmapi_pool_t *pool, apr_time_t until, apr_pool_t *p);
 
 /* Take a place in POOL. Wait for it without limit. */
 void crmapi_pool_enter_always(crmapi_pool_t *pool);

@@ -2,7 +2,7 @@
 /* set_names.c: for LD_PRELOAD: a name service of the test's own. The file $CRM_NAMES
  * has a line for each name: the name and its addresses, in their order. It is read
  * each time, so names may move. For a name whose only address is "silent" nothing is
- * answered until that changes, for half a minute at most. */
+ * answered until that changes, for a minute at most. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <netdb.h>
@@ -73,7 +73,7 @@ int getaddrinfo(const char *restrict host, const char *restrict service,
         return EAI_NONAME;
     }
     for (int i = 0; is_silent(host); i++) {
-        if (i == 300) {
+        if (i == 600) {
             return EAI_AGAIN;
         }
         usleep(100000);
