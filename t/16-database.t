@@ -30,18 +30,6 @@ sub admin { sql("postgres", $_[0]) }
 sub stop_postgres { postgres()->halt(@_) }
 sub start_postgres { postgres()->resume }
 
-# R is the 503 of contract 5.5.
-sub unavailable_is {
-    my ($r, $name) = @_;
-    local $Test::Builder::Level = $Test::Builder::Level + 1;
-    my $ok = error_is($r, 503, "service_unavailable", $name);
-    $ok &= like($r->header("Retry-After") // "", qr/^[1-9]\d*$/,
-        "5.5 $name: with Retry-After");
-    $ok &= unlike($r->body, qr/socket|server|connect|postgres|\.s\.PGSQL|dbd/i,
-        "5.5 $name: and nothing of the inside");
-    return $ok;
-}
-
 # Backends of the API in $database, but for CONDITION.
 sub backends {
     my ($condition) = @_;

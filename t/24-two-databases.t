@@ -106,15 +106,6 @@ sub good_is_well {
         1000 * $took[@took / 2], 1000 * $took[-1]);
 }
 
-# R is the 503 of contract 5.5.
-sub unavailable_is {
-    my ($r, $name) = @_;
-    local $Test::Builder::Level = $Test::Builder::Level + 1;
-    error_is($r, 503, "service_unavailable", $name);
-    like($r->header("Retry-After") // "", qr/^[1-9]\d*$/,
-        "5.5 $name: with Retry-After");
-}
-
 subtest "both serve, each from its own database" => sub {
     good_is_well("before", 50, worst => 10);    # threads are started
     status_is(bad()->get("/api/v1/agents"), 200, "the other one, too");

@@ -64,7 +64,7 @@ use CrmTest::Workspace;
 
 our @EXPORT = (qw(httpd worker database sql workspace crmapictl crmapictl_ok
     crmapictl_json postgres
-    status_is json_is error_is wait_for run_program read_file write_file
+    status_is json_is error_is unavailable_is wait_for run_program read_file write_file
     uuid library documented fenced free_port sanitized valgrinded limits_files busy
     true false done_testing),
     grep { $_ ne "done_testing" } @Test::More::EXPORT);
@@ -242,6 +242,19 @@ sub error_is {
     $ok &&= ok(@{$response->details || []}, "$name: 5.6 with details")
         if $ok && $status == 422 && !@{$response->details || []};
     diag($response->text) unless $ok;
+    return $ok;
+}
+
+# RESPONSE is the 503 of contract 5.5, and says nothing of the inside.
+sub unavailable_is {
+    my ($response, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $ok = error_is($response, 503, "service_unavailable", $name);
+    $ok &= like($response->header("Retry-After") // "", qr/^[1-9]\d*$/,
+        "5.5 $name: with Retry-After");
+    $ok &= unlike($response->body,
+        qr/socket|server|connect|postgres|\.s\.PGSQL|dbd/i,
+        "5.5 $name: and nothing of the inside");
     return $ok;
 }
 
