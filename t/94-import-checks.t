@@ -14,14 +14,6 @@ my $json = JSON::PP->new->ascii->canonical->allow_nonref;
 my $seed = $ENV{CRM_SEED} // time;
 srand $seed;
 
-# Import OBJECTS. Return the refusal, or "".
-sub refusal {
-    my ($code, undef, $err) = crmapictl($w->{database},
-        { stdin => join "", map { $json->encode($_) . "\n" } @_ },
-        "import", "--workspace", $w->id);
-    return $code ? $err : "";
-}
-
 sub pick { return $_[rand @_] }
 sub some { my $n = int rand(@_ + 1); return @_[0 .. $n - 1] }
 sub word { return join "", map { ("a" .. "z")[rand 26] } 1 .. 3 + rand 9 }
@@ -173,7 +165,7 @@ sub place {
 
 diag("CRM_SEED=$seed");
 for my $object (sort keys %make) {
-    is(refusal(map { $make{$object}->() } 1 .. 100), "",
+    is($w->refusal(map { $make{$object}->() } 1 .. 100), "",
         "$object: 100 random ones that are right are taken");
     subtest "$object: a mistake anywhere is found and named" => sub {
         for my $mistake (@{$mistakes{$object}}) {
@@ -191,7 +183,7 @@ for my $object (sort keys %make) {
                 $in->{$name} = $value;
             }
             $named = defined $named ? qr/\Q$named\E\w*/ : qr/\Q$pointer\E/;
-            like(refusal(@lines), qr/: line $line: $named: \S/,
+            like($w->refusal(@lines), qr/: line $line: $named: \S/,
                 "$pointer " . (ref $value eq "SCALAR" ? "left out"
                     : $json->encode($value)));
         }
@@ -201,18 +193,18 @@ for my $object (sort keys %make) {
 subtest "names that pointers escape" => sub {
     my $form = form();
     $form->{custom_fields} = { "a/b~c" => { type => "colour" } };
-    like(refusal($form), qr{line 1: /custom_fields/a~1b~0c/type: must be text},
+    like($w->refusal($form), qr{line 1: /custom_fields/a~1b~0c/type: must be text},
         "as RFC 6901 has them");
-    like(refusal({ object => "agent", "x.y" => 1 }), qr{line 1: /x\.y: is not},
+    like($w->refusal({ object => "agent", "x.y" => 1 }), qr{line 1: /x\.y: is not},
         "a dot is a dot");
 };
 
 subtest "a slug belongs to one agent of a workspace" => sub {
     my $slug = "once-" . int rand 1e9;
     my @two = map { { object => "agent", name => "A$_", slug => $slug } } 1, 2;
-    like(refusal(@two), qr{line 2: /slug: occurs twice}, "twice in a file");
-    is(refusal($two[0]), "", "once it is taken");
-    like(refusal($two[1]), qr{line 1: /slug: exists already}, "and not again");
+    like($w->refusal(@two), qr{line 2: /slug: occurs twice}, "twice in a file");
+    is($w->refusal($two[0]), "", "once it is taken");
+    like($w->refusal($two[1]), qr{line 1: /slug: exists already}, "and not again");
     my $other = workspace($w->{database}, twin => 0);
     my ($code) = crmapictl($w->{database},
         { stdin => $json->encode($two[1]) . "\n" }, "import", "--workspace",

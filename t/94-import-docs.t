@@ -23,14 +23,6 @@ while ($manual =~ /^## ([a-z_]+)\n(.*?)(?=^## |\z)/msg) {
 
 my $w = workspace(database(), twin => 0);
 
-# Import OBJECTS. Return the refusal, or "".
-sub refusal {
-    my ($code, undef, $err) = crmapictl($w->{database},
-        { stdin => join "", map { JSON::PP::encode_json($_) . "\n" } @_ },
-        "import", "--workspace", $w->id);
-    return $code ? $err : "";
-}
-
 # An id for each object, so that others can refer to it.
 my %id = map { $_ => uuid() } @objects;
 
@@ -82,7 +74,7 @@ sub object {
     return { %line, %more };
 }
 
-is(join("", map { refusal(object($_, id => $id{$_})) } @objects), "",
+is(join("", map { $w->refusal(object($_, id => $id{$_})) } @objects), "",
     "each object is taken with its required fields alone")
     or BAIL_OUT("nothing else can be tested");
 my %exported;
@@ -94,7 +86,7 @@ for my $line (split /\n/, $w->ctl("export", "--workspace", $w->id)) {
 }
 is_deeply([sort keys %exported], [sort @objects],
     "the manual has every object, and no other");
-my ($named) = refusal({ object => "agnt" }) =~ /must be one of (.*)/;
+my ($named) = $w->refusal({ object => "agnt" }) =~ /must be one of (.*)/;
 is_deeply([sort split /, /, $named // ""], [sort @objects],
     "and so has the refusal of another one");
 
@@ -107,14 +99,14 @@ for my $object (@objects) {
         my %good = map { $_->[0] => (samples($_->[1]))[0] }
             @{$fields{$object}};
         delete $good{email} if $object eq "suppression";
-        is(refusal(object($object, %good)), "", "good values are taken");
+        is($w->refusal(object($object, %good)), "", "good values are taken");
         for my $field (@{$fields{$object}}) {
             my ($name, $value, $default) = @$field;
             my (undef, $bad) = samples($value);
             if ($default eq "*required*") {
                 my $line = object($object);
                 delete $line->{$name};
-                like(refusal($line), qr/line 1: \/$name: is required/,
+                like($w->refusal($line), qr/line 1: \/$name: is required/,
                     "$name is required");
             }
             elsif ($default =~ /^`(.*)`$/) {
@@ -127,7 +119,7 @@ for my $object (@objects) {
             else {
                 is($default, "*new*", "the default of $name is known");
             }
-            my $refusal = refusal(object($object, $name => $bad));
+            my $refusal = $w->refusal(object($object, $name => $bad));
             like($refusal, qr/line 1: \/$name\b/,
                 "$name: a bad value is refused");
             my $values = join ", ", $value =~ /`(\w+)`/g;
@@ -144,11 +136,11 @@ subtest "what only the database refuses has its line, too" => sub {
         { object => "agent", name => "B" },
         map({ object("suppression", email => $_) } "2$address", uc $address,
             "3$address"));
-    like(refusal(@lines), qr/line 6: exists already, or occurs twice$/m,
+    like($w->refusal(@lines), qr/line 6: exists already, or occurs twice$/m,
         "an address that is there twice");
     splice @lines, 5, 1;
-    is(refusal(@lines), "", "without that line all are taken");
-    like(refusal($lines[-1]), qr/line 1: exists already/,
+    is($w->refusal(@lines), "", "without that line all are taken");
+    like($w->refusal($lines[-1]), qr/line 1: exists already/,
         "an address that the workspace has");
 };
 

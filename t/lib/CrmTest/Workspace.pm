@@ -267,6 +267,15 @@ sub import_objects {
     return @ids;
 }
 
+# Import OBJECTS. Return why that is refused, or "".
+sub refusal {
+    my ($self, @objects) = @_;
+    my ($code, undef, $err) = CrmTest::crmapictl($self->{database},
+        { stdin => join "", map { $json->encode($_) . "\n" } @objects },
+        "import", "--workspace", $self->id);
+    return $code ? $err : "";
+}
+
 # Import a conversation of the agent on the channel TYPE, with MEMBERS; its id.
 sub conversation {
     my ($self, $type, %members) = @_;
