@@ -216,6 +216,24 @@ subtest "senders without a number, and WhatsApp" => sub {
         is($m->{content}, $content, "a place: $content");
         is_deeply($m->{metadata}{location}, $location, "where it is");
     }
+    my %ad = (ReferralSourceUrl => "https://fb.me/x", ReferralSourceId => "12",
+        ReferralSourceType => "ad", ReferralHeadline => "Spring",
+        ReferralBody => "Book now", ReferralCtwaClid => "ARAkLkA8",
+        ReferralMediaUrl => "https://fb.me/y");
+    my $got = sub {
+        twilio("sms", From => "whatsapp:+4917114", To => "whatsapp:$w->{phone}",
+            MessageSid => sid("SM"), Body => "Hi", @_);
+        $w->client->get("/api/v1/conversations/$talk->{id}/messages"
+            . "?include=metadata&order=desc")->data->[0]{metadata};
+    };
+    is_deeply($got->(%ad)->{referral}, { source_url => "https://fb.me/x",
+        source_id => "12", source_type => "ad", headline => "Spring",
+        body => "Book now", ctwa_clid => "ARAkLkA8",
+        media_url => "https://fb.me/y" }, "which ad brought the person");
+    is_deeply($got->(ReferralSourceId => "13")->{referral}, { source_id => "13" },
+        "as much as is known");
+    is_deeply($got->(OriginalRepliedMessageSid => "SM17"),
+        { via => "whatsapp", replied_to => "SM17" }, "what it replies to");
     for my $case ([{ Body => "", ButtonText => "Yes", ButtonPayload => "y" }, "Yes"],
             [{ ListTitle => "Monday", ListId => "1" }, "Monday"],
             [{ Body => "Sure", ButtonText => "Yes" }, "Sure"]) {

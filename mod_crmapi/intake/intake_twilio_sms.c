@@ -64,11 +64,27 @@ static void add_media(json_object *object, const crm_twilio_hook_t *hook)
     }
 }
 
+/* A parameter, and its name in the metadata. */
+typedef struct known_t {
+    const char *parameter, *name;
+} known_t;
+
 /* The parts of a place in words, and its coordinates, which it has both. */
-static const char *const place[][2] = {
+static const known_t place[] = {
     {"Label", "label"}, {"Address", "address"},
     {"Latitude", "latitude"}, {"Longitude", "longitude"},
 };
+
+/* The ad that a person has come from. */
+static const known_t referral[] = {
+    {"ReferralSourceUrl", "source_url"}, {"ReferralSourceId", "source_id"},
+    {"ReferralSourceType", "source_type"}, {"ReferralHeadline", "headline"},
+    {"ReferralBody", "body"}, {"ReferralMediaUrl", "media_url"},
+    {"ReferralCtwaClid", "ctwa_clid"},
+};
+
+/* The message that is answered, or reacted to. */
+static const known_t replied[] = {{"OriginalRepliedMessageSid", "replied_to"}};
 
 /* Return whether HOOK's message shares a place, as people do by WhatsApp. */
 static int has_place(const crm_twilio_hook_t *hook)
@@ -76,19 +92,34 @@ static int has_place(const crm_twilio_hook_t *hook)
     return crm_twilio_get(hook, "Latitude") && crm_twilio_get(hook, "Longitude");
 }
 
-/* Add the place of HOOK's message to OBJECT. */
-static void add_place(json_object *object, const crm_twilio_hook_t *hook)
+/* Add those of the COUNT parameters KNOWN that HOOK has to OBJECT. */
+static void add_known(json_object *object, const known_t *known, size_t count,
+                      const crm_twilio_hook_t *hook)
 {
-    json_object *location = json_object_new_object();
-
-    for (size_t i = 0; i < CRM_NELTS(place); i++) {
-        const char *value = crm_twilio_get(hook, place[i][0]);
+    for (size_t i = 0; i < count; i++) {
+        const char *value = crm_twilio_get(hook, known[i].parameter);
 
         if (value) {
-            crm_json_add_text(location, place[i][1], value);
+            crm_json_add_text(object, known[i].name, value);
         }
     }
-    json_object_object_add(object, "location", location);
+}
+
+/* Add those of the COUNT parameters KNOWN that HOOK has as the object NAME to OBJECT,
+ * if it has any. */
+static void add_group(json_object *object, const char *name,
+                      const known_t *known, size_t count,
+                      const crm_twilio_hook_t *hook)
+{
+    json_object *group = json_object_new_object();
+
+    add_known(group, known, count, hook);
+    if (json_object_object_length(group)) {
+        json_object_object_add(object, name, group);
+    }
+    else {
+        json_object_put(group);
+    }
 }
 
 /* Return the text of HOOK's message: a place alone has none, and what was chosen of the
@@ -105,7 +136,7 @@ static const char *content_of(const crm_twilio_hook_t *hook)
         return body ? body : "";
     }
     for (size_t i = 0; i < CRM_NELTS(place); i++) {
-        const char *value = crm_twilio_get(hook, place[i][0]);
+        const char *value = crm_twilio_get(hook, place[i].parameter);
 
         if (value) {
             text = apr_pstrcat(hook->call->pool, text, *text ? ", " : "", value,
@@ -123,8 +154,10 @@ static const char *metadata_of(const crm_twilio_hook_t *hook, int effect)
 
     add_media(object, hook);
     if (has_place(hook)) {
-        add_place(object, hook);
+        add_group(object, "location", place, CRM_NELTS(place), hook);
     }
+    add_group(object, "referral", referral, CRM_NELTS(referral), hook);
+    add_known(object, replied, CRM_NELTS(replied), hook);
     if (from && crm_twilio_is_whatsapp(from)) {
         crm_json_add_text(object, "via", "whatsapp");
     }
