@@ -565,6 +565,47 @@ subtest "calls that we make, that hide their number, recordings" => sub {
         "a number that is nobody's");
 };
 
+subtest "what a caller has said is transcribed" => sub {
+    my ($sid, $from) = (sid("CA"), "+4918300017");
+    my $template = $w->template([{ sms_body => "x" }], stop_on_reply => true);
+    my $enrollment = $w->start($template,
+        contact => { phone_numbers => [$from] })->{enrollment_id};
+    my $transcribed = sub {
+        my ($status, $direction, @more) = @_;
+        twiml_is(twilio("voice", CallSid => $sid, CallStatus => "completed",
+            Direction => $direction, From => $from, To => $w->{phone},
+            RecordingSid => "RE17", TranscriptionStatus => $status,
+            RecordingUrl => "https://api.twilio.example/r/17", @more),
+            undef, "a transcription: $status");
+    };
+    my $said = sub {
+        my ($talk) = talks($w, $from);
+        return [map { "$_->{role}: $_->{content}" } @{$w->client->get(
+            "/api/v1/conversations/$talk->{id}/messages")->data}];
+    };
+    call($sid, "ringing", From => $from);
+    call($sid, "completed", From => $from, CallDuration => 9);
+    my $before = $w->enrollment($enrollment)->{status};
+    $transcribed->("failed", "inbound", TranscriptionSid => "TR16");
+    is_deeply($said->(), [], "that failed is nothing");
+    is($w->enrollment($enrollment)->{status}, $before, "and no reply");
+    $transcribed->("completed", "inbound", TranscriptionSid => "TR17",
+        TranscriptionText => "Please call me.") for 1, 2;
+    is_deeply($said->(), ["user: Please call me."], "is a message, once");
+    my ($talk) = talks($w, $from);
+    is($talk->{active}, true, "which somebody must answer");
+    is($talk->{audio_url}, "https://api.twilio.example/r/17", "with its recording");
+    is($w->enrollment($enrollment)->{status}, "stopped_reply", "it is a reply");
+    $transcribed->("completed", "outbound-api", TranscriptionSid => "TR18",
+        TranscriptionText => "Hello, hello.");
+    is_deeply($said->(), ["user: Please call me.", "system: Hello, hello."],
+        "of a call of ours it is what both have said");
+    $sid = sid("CA");
+    $transcribed->("completed", "inbound", TranscriptionSid => "TR19",
+        TranscriptionText => "Who?");
+    is(scalar @{$said->()}, 2, "of an unknown call it is nothing");
+};
+
 subtest "a recording of what is held or deleted, and of a named workspace" => sub {
     my $named = httpd(database => $database, conf => <<"END");
 CrmApiIntake On

@@ -55,6 +55,15 @@ static const char *recording_of(const crm_twilio_hook_t *hook)
            ? url : NULL;
 }
 
+/* Return whether HOOK tells the words of a call. */
+static int says_words(const crm_twilio_hook_t *hook)
+{
+    const char *status = crm_twilio_get(hook, "TranscriptionStatus");
+    const char *text = crm_twilio_get(hook, "TranscriptionText");
+
+    return text && *text && (!status || !strcmp(status, "completed"));
+}
+
 /* Set EVENT's id to that of WHAT about CALL_SID. */
 static void name_event(crm_intake_event_t *event,
                        const crm_twilio_hook_t *hook, const char *call_sid,
@@ -64,12 +73,29 @@ static void name_event(crm_intake_event_t *event,
         apr_pstrcat(hook->call->pool, "twilio:", call_sid, ":", what, NULL);
 }
 
-/* Store the recording of CALL_SID. The request has no phone numbers, so the
- * workspace is found by CALL_SID. */
-static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
-                                   const char *call_sid)
+/* Fill EVENT with what was said in the call of HOOK, as it was transcribed: by the
+ * caller, or, in a call of ours, by both. */
+static void fill_words(crm_intake_event_t *event, const crm_twilio_hook_t *hook)
 {
-    const char *sid = crm_twilio_get(hook, "RecordingSid");
+    const char *direction = crm_twilio_get(hook, "Direction");
+
+    event->binds[CRM_INTAKE_DIRECTION] = "inbound";
+    event->binds[CRM_INTAKE_ROLE] = direction && !strncmp(direction,
+                                                          "outbound", 8)
+                                    ? "system" : NULL;
+    event->binds[CRM_INTAKE_MESSAGE_KEY] = crm_twilio_get(hook,
+                                                          "TranscriptionSid");
+    event->binds[CRM_INTAKE_CONTENT] = crm_twilio_get(hook,
+                                                      "TranscriptionText");
+}
+
+/* Store what HOOK has of the call CALL_SID, recording and words, as the event of WHAT
+ * with SID (may be NULL). The request need not have phone numbers, so the workspace is
+ * found by CALL_SID. */
+static crm_error_t *take_part(const crm_twilio_hook_t *hook,
+                              const char *call_sid, const char *what,
+                              const char *sid)
+{
     crm_intake_event_t event = {{NULL}};
     const char *values[2];
     PGresult *result;
@@ -77,15 +103,26 @@ static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
     values[0] = call_sid;
     values[1] = crm_twilio_workspace(hook);
     CRM_ERR(crm_call_run(&result, hook->call, call_sql, 2, values));
-    if (PQntuples(result) != 1 || !recording_of(hook)) {
+    if (PQntuples(result) != 1) {
         return NULL;
     }
     name_event(&event, hook, call_sid,
-               apr_pstrcat(hook->call->pool, "recording", sid ? ":" : "", sid,
-                           NULL));
+               apr_pstrcat(hook->call->pool, what, sid ? ":" : "", sid, NULL));
     event.binds[CRM_INTAKE_CONVERSATION] = crm_db_value(result, 0, 1);
     event.binds[CRM_INTAKE_AUDIO_URL] = recording_of(hook);
+    if (says_words(hook)) {
+        fill_words(&event, hook);
+    }
     return crm_twilio_update(hook, crm_db_value(result, 0, 0), &event);
+}
+
+/* Store the recording of CALL_SID. */
+static crm_error_t *take_recording(const crm_twilio_hook_t *hook,
+                                   const char *call_sid)
+{
+    return recording_of(hook)
+           ? take_part(hook, call_sid, "recording",
+                       crm_twilio_get(hook, "RecordingSid")) : NULL;
 }
 
 /* Set EVENT to the call CALL_SID of HOOK with STATUS. OURS: the agent was the
@@ -145,8 +182,11 @@ crm_error_t *crm_twilio_voice(const crm_twilio_hook_t *hook)
     if (!call_sid || (!status && !crm_twilio_get(hook, "RecordingUrl"))) {
         return crm_twilio_missing(hook, call_sid ? "CallStatus" : "CallSid");
     }
-    CRM_ERR(status ? take_status(hook, call_sid, status)
-                   : take_recording(hook, call_sid));
+    CRM_ERR(says_words(hook)
+            ? take_part(hook, call_sid, "words",
+                        crm_twilio_get(hook, "TranscriptionSid"))
+            : status ? take_status(hook, call_sid, status)
+                     : take_recording(hook, call_sid));
     crm_twilio_answer(hook, NULL);
     return NULL;
 }
