@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <netdb.h>
 #include <semaphore.h>
+#include <sys/resource.h>
 
 #include <json-c/json.h>
 
@@ -759,6 +760,28 @@ START_TEST(a_silent_name_service_is_not_waited_for)
 }
 END_TEST
 
+/* Not the server's fault. */
+START_TEST(a_lack_of_descriptors_is_told)
+{
+    crmd_http_request_t request = {
+        .url = "http://127.0.0.1:1/", .timeout = SERVER_LONG, .max_answer = 7
+    };
+    crmd_http_answer_t answer;
+    struct rlimit limit, none;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    crmd_http_send(&answer, &request, crm_check_pool());
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ck_assert(!answer.status && !answer.sent);
+    ck_assert_ptr_nonnull(answer.error);
+    ck_assert_msg(strstr(answer.error, "Too many open files"), "%s",
+                  answer.error);
+}
+END_TEST
+
 START_TEST(who_does_not_speak_http_is_told)
 {
     crmd_http_request_t request = {.timeout = SERVER_LONG, .max_answer = 7};
@@ -827,6 +850,7 @@ int main(void)
     tcase_add_test(rest, the_client_asks_before_it_connects);
     tcase_add_test(rest, the_client_keeps_to_its_limits);
     tcase_add_test(rest, a_silent_name_service_is_not_waited_for);
+    tcase_add_test(rest, a_lack_of_descriptors_is_told);
     tcase_add_test(rest, who_does_not_speak_http_is_told);
     tcase_add_test(rest, headers_without_end);
     suite_add_tcase(suite, verdicts);

@@ -2,6 +2,7 @@
 /* crmapid_curl.c: an HTTP client on libcurl, and handles for other protocols */
 #include "crmapid_curl.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -37,6 +38,26 @@ static void init_library(void)
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
+/* Why this thread's last transfer got no socket; 0: it did. libcurl does not tell. */
+static __thread int socket_error;
+
+static curl_socket_t make_socket(const struct curl_sockaddr *address)
+{
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC,
+                    address->protocol);
+
+    socket_error = fd < 0 ? errno : 0;
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
+static curl_socket_t open_any(void *baton, curlsocktype purpose,
+                              struct curl_sockaddr *address)
+{
+    (void)baton;
+    (void)purpose;
+    return make_socket(address);
+}
+
 static void set_protocols(CURL *curl, const char *protocols)
 {
 #if LIBCURL_VERSION_NUM >= 0x075500
@@ -64,6 +85,8 @@ CURL *crmd_curl_create(const char *url, const char *protocols,
     curl_easy_setopt(curl, CURLOPT_URL, url);
     set_protocols(curl, protocols);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_any);
+    socket_error = 0;
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
@@ -112,7 +135,7 @@ static const char *connect_reason(CURL *curl, const char *text,
     apr_status_t status;
 
     curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &error);
-    status = (apr_status_t)error;
+    status = error ? (apr_status_t)error : socket_error;
     return !end || !status ? text
            : apr_psprintf(pool, "%.*s: %pm", (int)(end - text), text, &status);
 }
@@ -185,8 +208,7 @@ static curl_socket_t open_socket(void *baton, curlsocktype purpose,
         receiving->forbidden = 1;
         return CURL_SOCKET_BAD;
     }
-    return socket(address->family, address->socktype | SOCK_CLOEXEC,
-                  address->protocol);
+    return make_socket(address);
 }
 
 static struct curl_slist *make_list(const char *const *texts,
