@@ -282,7 +282,7 @@ static void require_fields(const upsert_t *upsert, item_t *item)
 static void check_external(const upsert_t *upsert, item_t *item,
                            const crm_parties_t *parties,
                            const crm_identity_t *identity,
-                           const crm_contact_t *contact)
+                           const crm_party_t *contact)
 {
     if (crm_parties_taken(parties, identity, contact)) {
         crm_input_error(&item->input,
@@ -332,7 +332,7 @@ static void do_item(upsert_t *upsert, crm_parties_t *parties, int index,
 {
     item_t *item = &upsert->items[index];
     const crm_identity_t *identity = &upsert->identities[item->identity];
-    crm_contact_t *contact = crm_parties_match(parties, identity);
+    crm_party_t *contact = crm_parties_match(parties, identity);
     crm_buf_t *buf = contact ? &upsert->updated : &upsert->created;
     const char *owner = NULL;
 
@@ -341,8 +341,8 @@ static void do_item(upsert_t *upsert, crm_parties_t *parties, int index,
     check_external(upsert, item, parties, identity, contact);
     if (contact) {
         merge_lists(upsert, &item->values, contact->binds, value);
-        crm_contact_fits(&item->input, upsert->kind, &item->values,
-                         item->prefix);
+        crm_party_fits(&item->input, upsert->kind, &item->values,
+                       item->prefix);
     }
     else {
         merge_new(upsert, &item->values);
@@ -362,7 +362,7 @@ static void do_item(upsert_t *upsert, crm_parties_t *parties, int index,
     if (buf->len) {
         crm_buf_putc(buf, ',');
     }
-    crm_contact_write(buf, upsert->kind, contact);
+    crm_party_write(buf, upsert->kind, contact);
 }
 
 static void do_items(upsert_t *upsert, crm_parties_t *parties,

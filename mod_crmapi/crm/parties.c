@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parties.c: finding and writing contacts in one transaction */
+/* parties.c: finding and writing parties in one transaction */
 #include "parties.h"
 
 #include <string.h>
@@ -115,7 +115,7 @@ void crm_identity_init(crm_identity_t *identity, const crm_party_kind_t *kind,
 {
     memset(identity, 0, sizeof(*identity));
     kind->texts(identity->texts, values->binds, pool);
-    identity->matches = apr_array_make(pool, 2, sizeof(crm_contact_t *));
+    identity->matches = apr_array_make(pool, 2, sizeof(crm_party_t *));
 }
 
 /* Set TEXTS to a text[] of each key of the COUNT IDENTITIES, null where there is
@@ -144,15 +144,15 @@ static const char **new_binds(const crm_parties_t *parties)
     return apr_pcalloc(parties->pool, count * sizeof(const char *));
 }
 
-/* Return the place of the field "suppressed" in CONTACT's binds, NULL if rows of
+/* Return the place of the field "suppressed" in PARTY's binds, NULL if rows of
  * PARTIES have none. */
 static const char **suppressed_of(const crm_parties_t *parties,
-                                  const crm_contact_t *contact)
+                                  const crm_party_t *party)
 {
     const crm_field_t *field = crm_resource_field(parties->kind->resource,
                                                   "suppressed");
 
-    return field ? contact->binds + (field - parties->kind->resource->fields)
+    return field ? party->binds + (field - parties->kind->resource->fields)
            : NULL;
 }
 
@@ -183,10 +183,10 @@ static void read_reasons(crm_parties_t *parties,
     json_object_put(object);
 }
 
-/* Set the field "suppressed" of CONTACT, if it has one, by its keys. */
-static void set_suppressed(crm_parties_t *parties, crm_contact_t *contact)
+/* Set the field "suppressed" of PARTY, if it has one, by its keys. */
+static void set_suppressed(crm_parties_t *parties, crm_party_t *party)
 {
-    const char **bind = suppressed_of(parties, contact);
+    const char **bind = suppressed_of(parties, party);
     json_object *object;
 
     if (!bind) {
@@ -195,10 +195,10 @@ static void set_suppressed(crm_parties_t *parties, crm_contact_t *contact)
     object = json_object_new_object();
     for (int key = 0; key < CRM_IDENTITY_KEYS; key++) {
         const crm_channel_t *channel = parties->kind->keys[key].channel;
-        const char *reason = channel && contact->keys[key]
+        const char *reason = channel && party->keys[key]
             ? apr_hash_get(parties->reasons,
                            apr_pstrcat(parties->pool, channel->way,
-                                       contact->keys[key], NULL),
+                                       party->keys[key], NULL),
                            APR_HASH_KEY_STRING) : NULL;
 
         if (reason) {
@@ -209,55 +209,55 @@ static void set_suppressed(crm_parties_t *parties, crm_contact_t *contact)
     *bind = crm_json_end(object, parties->pool);
 }
 
-/* Return a contact made from ROW of the look-up's RESULT. */
-static crm_contact_t *read_contact(crm_parties_t *parties,
-                                   const PGresult *result, int row)
+/* Return a party made from ROW of the look-up's RESULT. */
+static crm_party_t *read_party(crm_parties_t *parties,
+                               const PGresult *result, int row)
 {
     const crm_shape_t *shape = crm_shape_of(parties->kind->resource);
-    crm_contact_t *contact = apr_pcalloc(parties->pool, sizeof(*contact));
+    crm_party_t *party = apr_pcalloc(parties->pool, sizeof(*party));
     char *created_at = apr_palloc(parties->pool, CRM_TIME_SIZE);
     char *updated_at = apr_palloc(parties->pool, CRM_TIME_SIZE);
 
-    contact->binds = new_binds(parties);
+    party->binds = new_binds(parties);
     for (int i = 0; i < shape->count; i++) {
-        contact->binds[shape->indexes[i]] = crm_db_value(result, row,
-                                                         CRM_MATCH_FIRST + i);
+        party->binds[shape->indexes[i]] = crm_db_value(result, row,
+                                                       CRM_MATCH_FIRST + i);
     }
-    contact->id = contact->binds[crm_party_index(parties->kind, "id")];
-    crm_time_from_pg(created_at, contact->binds[
+    party->id = party->binds[crm_party_index(parties->kind, "id")];
+    crm_time_from_pg(created_at, party->binds[
                          crm_party_index(parties->kind, "created_at")]);
-    crm_time_from_pg(updated_at, contact->binds[
+    crm_time_from_pg(updated_at, party->binds[
                          crm_party_index(parties->kind, "updated_at")]);
-    contact->created_at = created_at;
-    contact->updated_at = updated_at;
+    party->created_at = created_at;
+    party->updated_at = updated_at;
     for (int key = 0; key < CRM_IDENTITY_KEYS; key++) {
-        contact->keys[key] = crm_db_value(result, row,
-                                          CRM_MATCH_CONTACT_KEYS + key);
+        party->keys[key] = crm_db_value(result, row,
+                                        CRM_MATCH_PARTY_KEYS + key);
     }
-    contact->stored = contact->keys[CRM_IDENTITY_EXTERNAL];
-    if (suppressed_of(parties, contact)) {
-        read_reasons(parties, contact->keys, *suppressed_of(parties, contact));
+    party->stored = party->keys[CRM_IDENTITY_EXTERNAL];
+    if (suppressed_of(parties, party)) {
+        read_reasons(parties, party->keys, *suppressed_of(parties, party));
     }
-    return contact;
+    return party;
 }
 
-/* Return the contact in ROW of the look-up's RESULT, NULL if it has none. */
-static crm_contact_t *row_contact(crm_parties_t *parties,
-                                  const PGresult *result, int row)
+/* Return the party in ROW of the look-up's RESULT, NULL if it has none. */
+static crm_party_t *party_of_row(crm_parties_t *parties,
+                                 const PGresult *result, int row)
 {
     const char *id = crm_db_value(result, row, CRM_MATCH_FIRST);
-    crm_contact_t *contact;
+    crm_party_t *party;
 
     if (!id) {
         return NULL;
     }
-    contact = apr_hash_get(parties->by_id, id, APR_HASH_KEY_STRING);
-    if (!contact) {
-        contact = read_contact(parties, result, row);
-        apr_hash_set(parties->by_id, contact->id, APR_HASH_KEY_STRING, contact);
-        APR_ARRAY_PUSH(parties->contacts, crm_contact_t *) = contact;
+    party = apr_hash_get(parties->by_id, id, APR_HASH_KEY_STRING);
+    if (!party) {
+        party = read_party(parties, result, row);
+        apr_hash_set(parties->by_id, party->id, APR_HASH_KEY_STRING, party);
+        APR_ARRAY_PUSH(parties->rows, crm_party_t *) = party;
     }
-    return contact;
+    return party;
 }
 
 /* Read the look-up's RESULT into PARTIES and IDENTITIES. */
@@ -272,7 +272,7 @@ static void read_look_up(crm_parties_t *parties,
         crm_identity_t *identity = identities
                               + apr_atoi64(PQgetvalue(result, row,
                                                     CRM_MATCH_IDENTITY)) - 1;
-        crm_contact_t *contact = row_contact(parties, result, row);
+        crm_party_t *party = party_of_row(parties, result, row);
 
         for (int key = 0; key < CRM_IDENTITY_KEYS; key++) {
             identity->keys[key] = crm_db_value(result, row,
@@ -280,8 +280,8 @@ static void read_look_up(crm_parties_t *parties,
         }
         read_reasons(parties, identity->keys,
                      crm_db_value(result, row, CRM_MATCH_SUPPRESSED));
-        if (contact) {
-            APR_ARRAY_PUSH(identity->matches, crm_contact_t *) = contact;
+        if (party) {
+            APR_ARRAY_PUSH(identity->matches, crm_party_t *) = party;
         }
     }
 }
@@ -302,10 +302,10 @@ static crm_parties_t *parties_make(crm_call_t *call,
     parties->kind = kind;
     parties->pool = call->pool;
     parties->by_id = apr_hash_make(call->pool);
-    parties->touched = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
+    parties->touched = apr_array_make(call->pool, 8, sizeof(crm_party_t *));
     parties->refs = apr_hash_make(call->pool);
     parties->reasons = apr_hash_make(call->pool);
-    parties->contacts = apr_array_make(call->pool, 8, sizeof(crm_contact_t *));
+    parties->rows = apr_array_make(call->pool, 8, sizeof(crm_party_t *));
     parties->changed = apr_pcalloc(call->pool, (apr_size_t)crm_resource_fields(
                                      kind->resource));
     return parties;
@@ -347,7 +347,7 @@ crm_error_t *crm_parties_open(crm_parties_t **parties_p,
                               crm_identity_t *identities,
                               int count, int depth,
                               const apr_array_header_t *refs,
-                              crm_contact_more_t *more)
+                              crm_parties_more_t *more)
 {
     crm_parties_t *parties = parties_make(call, kind);
     const char *texts[CRM_IDENTITY_KEYS];
@@ -362,11 +362,11 @@ crm_error_t *crm_parties_open(crm_parties_t **parties_p,
         crm_idempotency_claim(&claim, call);
         sqls[CLAIM] = &claim;
     }
-    crm_contact_sql_locks(&locks, call, kind, texts,
-                          more ? more->lock : NULL);
-    crm_contact_sql_refs(&existing, call, refs);
-    crm_contact_sql_look_up(&look_up, call, kind, texts, identities->id,
-                            depth);
+    crm_party_sql_locks(&locks, call, kind, texts,
+                        more ? more->lock : NULL);
+    crm_party_sql_refs(&existing, call, refs);
+    crm_party_sql_look_up(&look_up, call, kind, texts, identities->id,
+                          depth);
     CRM_ERR(begin_transaction(results, call, sqls));
     for (int row = 0; row < PQntuples(results[REFS]); row++) {
         const char *name = PQgetvalue(results[REFS], row, 0);
@@ -415,7 +415,7 @@ static int same(const char *a, const char *b)
 }
 
 /* Return the older of A and B, one of which may be NULL. */
-static crm_contact_t *older(crm_contact_t *a, crm_contact_t *b)
+static crm_party_t *older(crm_party_t *a, crm_party_t *b)
 {
     int order;
 
@@ -426,133 +426,133 @@ static crm_contact_t *older(crm_contact_t *a, crm_contact_t *b)
     return order < 0 || (!order && strcmp(a->id, b->id) < 0) ? a : b;
 }
 
-/* Return whether CONTACT has now the KEY of IDENTITY, and no other external_id
+/* Return whether PARTY has now the KEY of IDENTITY, and no other external_id
  * than IDENTITY. */
-static int has_key(const crm_contact_t *contact,
+static int has_key(const crm_party_t *party,
                    const crm_identity_t *identity, int key)
 {
     const char *external = identity->keys[CRM_IDENTITY_EXTERNAL];
 
-    return same(contact->keys[key], identity->keys[key])
-           && (!external || !contact->keys[CRM_IDENTITY_EXTERNAL]
-               || same(contact->keys[CRM_IDENTITY_EXTERNAL], external));
+    return same(party->keys[key], identity->keys[key])
+           && (!external || !party->keys[CRM_IDENTITY_EXTERNAL]
+               || same(party->keys[CRM_IDENTITY_EXTERNAL], external));
 }
 
-/* Return the oldest contact that now has the KEY of IDENTITY: one from the
+/* Return the oldest party that now has the KEY of IDENTITY: one from the
  * database that still has it, or one that got it in PARTIES. */
-static crm_contact_t *oldest(crm_parties_t *parties,
-                             const crm_identity_t *identity, int key)
+static crm_party_t *oldest(crm_parties_t *parties,
+                           const crm_identity_t *identity, int key)
 {
-    crm_contact_t *match = NULL;
+    crm_party_t *match = NULL;
 
     for (int i = 0; i < identity->matches->nelts && !match; i++) {
-        crm_contact_t *contact = APR_ARRAY_IDX(identity->matches, i,
-                                               crm_contact_t *);
+        crm_party_t *party = APR_ARRAY_IDX(identity->matches, i,
+                                           crm_party_t *);
 
-        if (has_key(contact, identity, key)) {
-            match = contact;
+        if (has_key(party, identity, key)) {
+            match = party;
         }
     }
     for (int i = 0; i < parties->touched->nelts; i++) {
-        crm_contact_t *contact = APR_ARRAY_IDX(parties->touched, i,
-                                               crm_contact_t *);
+        crm_party_t *party = APR_ARRAY_IDX(parties->touched, i,
+                                           crm_party_t *);
 
-        if (has_key(contact, identity, key)) {
-            match = older(match, contact);
+        if (has_key(party, identity, key)) {
+            match = older(match, party);
         }
     }
     return match;
 }
 
-crm_contact_t *crm_parties_match(crm_parties_t *parties,
-                                 const crm_identity_t *identity)
+crm_party_t *crm_parties_match(crm_parties_t *parties,
+                               const crm_identity_t *identity)
 {
-    crm_contact_t *contact = NULL;
+    crm_party_t *party = NULL;
 
     if (identity->id) {
         return identity->matches->nelts
-               ? APR_ARRAY_IDX(identity->matches, 0, crm_contact_t *) : NULL;
+               ? APR_ARRAY_IDX(identity->matches, 0, crm_party_t *) : NULL;
     }
-    for (int key = 0; key < CRM_IDENTITY_KEYS && !contact; key++) {
+    for (int key = 0; key < CRM_IDENTITY_KEYS && !party; key++) {
         if (identity->keys[key]) {
-            contact = oldest(parties, identity, key);
+            party = oldest(parties, identity, key);
         }
     }
-    return contact;
+    return party;
 }
 
 int crm_parties_taken(const crm_parties_t *parties,
                       const crm_identity_t *identity,
-                      const crm_contact_t *contact)
+                      const crm_party_t *party)
 {
-    for (int i = 0; i < parties->contacts->nelts; i++) {
-        const crm_contact_t *other = APR_ARRAY_IDX(parties->contacts, i,
-                                                   crm_contact_t *);
+    for (int i = 0; i < parties->rows->nelts; i++) {
+        const crm_party_t *other = APR_ARRAY_IDX(parties->rows, i,
+                                                 crm_party_t *);
 
-        if (other != contact && same(other->stored,
-                                     identity->keys[CRM_IDENTITY_EXTERNAL])) {
+        if (other != party && same(other->stored,
+                                   identity->keys[CRM_IDENTITY_EXTERNAL])) {
             return 1;
         }
     }
     return 0;
 }
 
-/* Set CONTACT's keys after IDENTITY's values were merged into it. A key that the
- * database makes is IDENTITY's if CONTACT had none, or got IDENTITY's text. */
+/* Set PARTY's keys after IDENTITY's values were merged into it. A key that the
+ * database makes is IDENTITY's if PARTY had none, or got IDENTITY's text. */
 static void identify(crm_parties_t *parties,
-                     const crm_identity_t *identity, crm_contact_t *contact)
+                     const crm_identity_t *identity, crm_party_t *party)
 {
     const char *texts[CRM_IDENTITY_KEYS];
 
-    parties->kind->texts(texts, contact->binds, parties->pool);
+    parties->kind->texts(texts, party->binds, parties->pool);
     for (int key = 0; key < CRM_IDENTITY_KEYS; key++) {
         const crm_identity_key_t *is = &parties->kind->keys[key];
 
         if (!texts[key] || !is->column || !*is->fold) {
-            contact->keys[key] = texts[key];
+            party->keys[key] = texts[key];
         }
-        else if (!contact->keys[key]
+        else if (!party->keys[key]
                  || same(texts[key], identity->texts[key])) {
-            contact->keys[key] = identity->keys[key];
+            party->keys[key] = identity->keys[key];
         }
     }
-    set_suppressed(parties, contact);
-    APR_ARRAY_PUSH(parties->touched, crm_contact_t *) = contact;
+    set_suppressed(parties, party);
+    APR_ARRAY_PUSH(parties->touched, crm_party_t *) = party;
 }
 
-crm_contact_t *crm_parties_create(crm_parties_t *parties,
-                                  const crm_identity_t *identity,
-                                  const crm_values_t *values,
-                                  const char *bot_id)
+crm_party_t *crm_parties_create(crm_parties_t *parties,
+                                const crm_identity_t *identity,
+                                const crm_values_t *values,
+                                const char *bot_id)
 {
     const crm_field_t *fields = parties->kind->resource->fields;
-    crm_contact_t *contact = apr_pcalloc(parties->pool, sizeof(*contact));
+    crm_party_t *party = apr_pcalloc(parties->pool, sizeof(*party));
     char *id = apr_palloc(parties->pool, CRM_UUID_LEN + 1);
 
     crm_uuid_v7(id);
-    contact->id = id;
-    contact->is_new = 1;
-    contact->created_at = contact->updated_at = parties->now;
-    contact->binds = new_binds(parties);
+    party->id = id;
+    party->is_new = 1;
+    party->created_at = party->updated_at = parties->now;
+    party->binds = new_binds(parties);
     for (int i = 0; fields[i].name; i++) {
-        contact->binds[i] = values->sent[i] ? values->binds[i] : NULL;
-        if (!contact->binds[i] && !(fields[i].flags & CRM_F_NULLABLE)) {
-            contact->binds[i] = fields[i].type->empty;
+        party->binds[i] = values->sent[i] ? values->binds[i] : NULL;
+        if (!party->binds[i] && !(fields[i].flags & CRM_F_NULLABLE)) {
+            party->binds[i] = fields[i].type->empty;
         }
     }
-    contact->binds[crm_party_index(parties->kind, "id")] = id;
-    contact->binds[crm_party_index(parties->kind, "workspace_id")] =
+    party->binds[crm_party_index(parties->kind, "id")] = id;
+    party->binds[crm_party_index(parties->kind, "workspace_id")] =
         parties->call->key.workspace_id;
-    contact->binds[crm_party_index(parties->kind, "bot_id")] = bot_id;
-    contact->binds[crm_party_index(parties->kind, "created_at")] = parties->now;
-    contact->binds[crm_party_index(parties->kind, "updated_at")] = parties->now;
-    APR_ARRAY_PUSH(parties->contacts, crm_contact_t *) = contact;
-    identify(parties, identity, contact);
-    return contact;
+    party->binds[crm_party_index(parties->kind, "bot_id")] = bot_id;
+    party->binds[crm_party_index(parties->kind, "created_at")] = parties->now;
+    party->binds[crm_party_index(parties->kind, "updated_at")] = parties->now;
+    APR_ARRAY_PUSH(parties->rows, crm_party_t *) = party;
+    identify(parties, identity, party);
+    return party;
 }
 
-int crm_contact_fits(crm_input_t *input, const crm_party_kind_t *kind,
-                     const crm_values_t *values, const char *prefix)
+int crm_party_fits(crm_input_t *input, const crm_party_kind_t *kind,
+                   const crm_values_t *values, const char *prefix)
 {
     static const char *const grown[] = {"notes", "custom_fields", "tags",
                                         "emails", "phone_numbers"};
@@ -597,7 +597,7 @@ static const char *later(const char *now, const char *before,
 
 void crm_parties_update(crm_parties_t *parties,
                         const crm_identity_t *identity,
-                        crm_contact_t *contact,
+                        crm_party_t *party,
                         const crm_values_t *values)
 {
     const crm_field_t *fields = parties->kind->resource->fields;
@@ -605,31 +605,31 @@ void crm_parties_update(crm_parties_t *parties,
 
     for (int i = 0; fields[i].name; i++) {
         if (values->sent[i] && (fields[i].flags & CRM_F_UPDATE)
-            && !crm_type_equal(&fields[i], contact->binds[i],
+            && !crm_type_equal(&fields[i], party->binds[i],
                                values->binds[i], parties->pool)) {
-            contact->binds[i] = values->binds[i];
-            parties->changed[i] |= !contact->is_new;
+            party->binds[i] = values->binds[i];
+            parties->changed[i] |= !party->is_new;
             changed = 1;
         }
     }
     if (!changed) {
         return;
     }
-    contact->changed = 1;
+    party->changed = 1;
     parties->changed[crm_party_index(parties->kind, "updated_at")] = 1;
-    contact->updated_at = later(parties->now, contact->updated_at, parties->pool);
-    contact->binds[crm_party_index(parties->kind, "updated_at")] = contact->updated_at;
-    identify(parties, identity, contact);
+    party->updated_at = later(parties->now, party->updated_at, parties->pool);
+    party->binds[crm_party_index(parties->kind, "updated_at")] = party->updated_at;
+    identify(parties, identity, party);
 }
 
-void crm_contact_write(crm_buf_t *buf, const crm_party_kind_t *kind,
-                       const crm_contact_t *contact)
+void crm_party_write(crm_buf_t *buf, const crm_party_kind_t *kind,
+                     const crm_party_t *party)
 {
     const crm_shape_t *shape = crm_shape_of(kind->resource);
 
     crm_buf_putc(buf, '{');
     for (int i = 0; i < shape->count; i++) {
-        const char *text = contact->binds[shape->indexes[i]];
+        const char *text = party->binds[shape->indexes[i]];
 
         crm_buf_add(buf, shape->keys[i], shape->key_lens[i]);
         crm_type_write(buf, shape->fields[i], text, text ? strlen(text) : 0);
@@ -646,10 +646,10 @@ crm_error_t *crm_parties_commit(crm_parties_t *parties,
     crm_error_t *error;
     int n = 0;
 
-    if (crm_contact_sql_insert(&insert, parties)) {
+    if (crm_party_sql_insert(&insert, parties)) {
         sqls[n++] = &insert;
     }
-    if (crm_contact_sql_update(&update, parties)) {
+    if (crm_party_sql_update(&update, parties)) {
         sqls[n++] = &update;
     }
     for (int i = 0; i < count; i++) {

@@ -9,10 +9,10 @@
 #include "crm_array.h"
 #include "crm_rest.h"
 
-void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
-                           const crm_party_kind_t *kind,
-                           const char *const texts[CRM_IDENTITY_KEYS],
-                           const char *lock)
+void crm_party_sql_locks(crm_sql_t *sql, crm_call_t *call,
+                         const crm_party_kind_t *kind,
+                         const char *const texts[CRM_IDENTITY_KEYS],
+                         const char *lock)
 {
     crm_call_sql(sql, call);
     crm_sql_value(sql, call->key.workspace_id, "uuid");
@@ -70,10 +70,10 @@ static void add_matches(crm_sql_t *sql, const crm_party_kind_t *kind,
                      "integer");
 }
 
-void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
-                             const crm_party_kind_t *kind,
-                             const char *const texts[CRM_IDENTITY_KEYS],
-                             const char *id, int depth)
+void crm_party_sql_look_up(crm_sql_t *sql, crm_call_t *call,
+                           const crm_party_kind_t *kind,
+                           const char *const texts[CRM_IDENTITY_KEYS],
+                           const char *id, int depth)
 {
 
     const char *limit = apr_itoa(call->pool, depth);
@@ -108,8 +108,8 @@ void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
     crm_sql_add(sql, " ORDER BY m.i, t.created_at, t.id");
 }
 
-void crm_contact_sql_refs(crm_sql_t *sql, crm_call_t *call,
-                          const apr_array_header_t *refs)
+void crm_party_sql_refs(crm_sql_t *sql, crm_call_t *call,
+                        const apr_array_header_t *refs)
 {
     /* A company may be deleted by a request, which then waits for its contacts:
      * its key is locked before them, and so it is there until the commit. */
@@ -143,22 +143,22 @@ void crm_contact_sql_refs(crm_sql_t *sql, crm_call_t *call,
     }
 }
 
-/* Return the contacts of PARTIES to insert (NEW) or to update. */
-static apr_array_header_t *contacts_to_write(const crm_parties_t *parties,
-                                             int new)
+/* Return the parties of PARTIES to insert (NEW) or to update. */
+static apr_array_header_t *parties_to_write(const crm_parties_t *parties,
+                                            int new)
 {
-    apr_array_header_t *contacts = apr_array_make(parties->pool, 8,
-                                                  sizeof(crm_contact_t *));
+    apr_array_header_t *rows = apr_array_make(parties->pool, 8,
+                                              sizeof(crm_party_t *));
 
-    for (int i = 0; i < parties->contacts->nelts; i++) {
-        crm_contact_t *contact = APR_ARRAY_IDX(parties->contacts, i,
-                                               crm_contact_t *);
+    for (int i = 0; i < parties->rows->nelts; i++) {
+        crm_party_t *party = APR_ARRAY_IDX(parties->rows, i,
+                                           crm_party_t *);
 
-        if (new ? contact->is_new : contact->changed && !contact->is_new) {
-            APR_ARRAY_PUSH(contacts, crm_contact_t *) = contact;
+        if (new ? party->is_new : party->changed && !party->is_new) {
+            APR_ARRAY_PUSH(rows, crm_party_t *) = party;
         }
     }
-    return contacts;
+    return rows;
 }
 
 /* Return whether an insert writes FIELD: not what the database computes, and no
@@ -171,22 +171,22 @@ static int is_inserted(const crm_field_t *field)
                || !strcmp(field->name, "updated_at"));
 }
 
-/* Return whether one of CONTACTS has a value of the field INDEX. */
-static int is_given(const apr_array_header_t *contacts, int index)
+/* Return whether one of ROWS has a value of the field INDEX. */
+static int is_given(const apr_array_header_t *rows, int index)
 {
-    for (int i = 0; i < contacts->nelts; i++) {
-        if (APR_ARRAY_IDX(contacts, i, crm_contact_t *)->binds[index]) {
+    for (int i = 0; i < rows->nelts; i++) {
+        if (APR_ARRAY_IDX(rows, i, crm_party_t *)->binds[index]) {
             return 1;
         }
     }
     return 0;
 }
 
-/* Return the fields (const crm_field_t *) that a statement writes to CONTACTS
+/* Return the fields (const crm_field_t *) that a statement writes to ROWS
  * of PARTIES: an insert (NEW) those that one of them has, an update those that
  * PARTIES changes. The first one is id. */
 static apr_array_header_t *written_fields(const crm_parties_t *parties,
-                                          const apr_array_header_t *contacts,
+                                          const apr_array_header_t *rows,
                                           int new)
 {
     const crm_field_t *fields = parties->kind->resource->fields;
@@ -196,7 +196,7 @@ static apr_array_header_t *written_fields(const crm_parties_t *parties,
     APR_ARRAY_PUSH(written, const crm_field_t *) =
         &fields[crm_party_index(parties->kind, "id")];
     for (int i = 0; fields[i].name; i++) {
-        if (new ? is_inserted(&fields[i]) && is_given(contacts, i)
+        if (new ? is_inserted(&fields[i]) && is_given(rows, i)
             : parties->changed[i]) {
             APR_ARRAY_PUSH(written, const crm_field_t *) = &fields[i];
         }
@@ -223,14 +223,14 @@ static void add_names(crm_sql_t *sql, const apr_array_header_t *fields,
     }
 }
 
-/* Add " FROM" and CONTACTS as the rows r with the columns FIELDS. A subquery
+/* Add " FROM" and ROWS as the rows r with the columns FIELDS. A subquery
  * makes arrays of texts: Citus takes no such cast of a column in SET, nor in what
  * PostgreSQL would make a part of SET. */
 static void add_records(crm_sql_t *sql, const crm_parties_t *parties,
-                        const apr_array_header_t *contacts,
+                        const apr_array_header_t *rows,
                         const apr_array_header_t *fields)
 {
-    apr_array_header_t *values = apr_array_make(parties->pool, contacts->nelts,
+    apr_array_header_t *values = apr_array_make(parties->pool, rows->nelts,
                                                 sizeof(const char *));
 
     crm_sql_add(sql, " FROM (SELECT ");
@@ -243,9 +243,9 @@ static void add_records(crm_sql_t *sql, const crm_parties_t *parties,
                                                  const crm_field_t *);
 
         apr_array_clear(values);
-        for (int i = 0; i < contacts->nelts; i++) {
+        for (int i = 0; i < rows->nelts; i++) {
             APR_ARRAY_PUSH(values, const char *) =
-                APR_ARRAY_IDX(contacts, i, crm_contact_t *)
+                APR_ARRAY_IDX(rows, i, crm_party_t *)
                 ->binds[field - parties->kind->resource->fields];
         }
         crm_sql_add(sql, f ? ", " : " FROM unnest(");
@@ -255,10 +255,10 @@ static void add_records(crm_sql_t *sql, const crm_parties_t *parties,
     crm_sql_add(sql, ") OFFSET 0) r");
 }
 
-int crm_contact_sql_insert(crm_sql_t *sql, const crm_parties_t *parties)
+int crm_party_sql_insert(crm_sql_t *sql, const crm_parties_t *parties)
 {
-    apr_array_header_t *contacts = contacts_to_write(parties, 1);
-    apr_array_header_t *fields = written_fields(parties, contacts, 1);
+    apr_array_header_t *rows = parties_to_write(parties, 1);
+    apr_array_header_t *fields = written_fields(parties, rows, 1);
 
     crm_sql_init(sql, parties->pool);
     crm_sql_adds(sql, "INSERT INTO crmapi.", parties->kind->resource->name,
@@ -266,14 +266,14 @@ int crm_contact_sql_insert(crm_sql_t *sql, const crm_parties_t *parties)
     add_names(sql, fields, ", ", ", ");
     crm_sql_template(sql, ") SELECT ?", parties->call->key.workspace_id, "uuid");
     add_names(sql, fields, ", r.", ", r.");
-    add_records(sql, parties, contacts, fields);
-    return contacts->nelts > 0;
+    add_records(sql, parties, rows, fields);
+    return rows->nelts > 0;
 }
 
-int crm_contact_sql_update(crm_sql_t *sql, const crm_parties_t *parties)
+int crm_party_sql_update(crm_sql_t *sql, const crm_parties_t *parties)
 {
-    apr_array_header_t *contacts = contacts_to_write(parties, 0);
-    apr_array_header_t *fields = written_fields(parties, contacts, 0);
+    apr_array_header_t *rows = parties_to_write(parties, 0);
+    apr_array_header_t *fields = written_fields(parties, rows, 0);
 
     crm_sql_init(sql, parties->pool);
     crm_sql_adds(sql, "UPDATE crmapi.", parties->kind->resource->name,
@@ -283,8 +283,8 @@ int crm_contact_sql_update(crm_sql_t *sql, const crm_parties_t *parties)
 
         crm_sql_adds(sql, f > 1 ? ", " : " ", name, " = r.", name, NULL);
     }
-    add_records(sql, parties, contacts, fields);
+    add_records(sql, parties, rows, fields);
     crm_sql_template(sql, " WHERE t.workspace_id = ? AND t.id = r.id",
                      parties->call->key.workspace_id, "uuid");
-    return contacts->nelts > 0;
+    return rows->nelts > 0;
 }

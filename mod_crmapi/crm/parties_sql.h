@@ -5,49 +5,48 @@
 
 #include "parties.h"
 
-/* Columns of the rows of crm_contact_sql_look_up(). The contact's begin at
+/* Columns of the rows of crm_party_sql_look_up(). The party's begin at
  * CRM_MATCH_FIRST. */
 enum {
     CRM_MATCH_IDENTITY,         /* number of the identity, from 1 */
     CRM_MATCH_NOW,              /* the database's time */
     CRM_MATCH_KEYS,             /* the identity's keys */
     CRM_MATCH_SUPPRESSED = CRM_MATCH_KEYS + CRM_IDENTITY_KEYS, /* why they are */
-    CRM_MATCH_CONTACT_KEYS,
-    CRM_MATCH_FIRST = CRM_MATCH_CONTACT_KEYS + CRM_IDENTITY_KEYS
+    CRM_MATCH_PARTY_KEYS,
+    CRM_MATCH_FIRST = CRM_MATCH_PARTY_KEYS + CRM_IDENTITY_KEYS
 };
 
 /* Set SQL to the statement that takes the advisory locks of identities of KIND: of
  * the TEXTS of their keys (binds of text[], null where there is none) and of the
  * name LOCK (may be NULL). They are taken in the order of their numbers, so that
  * transactions cannot deadlock. */
-void crm_contact_sql_locks(crm_sql_t *sql, crm_call_t *call,
+void crm_party_sql_locks(crm_sql_t *sql, crm_call_t *call,
+                         const crm_party_kind_t *kind,
+                         const char *const texts[CRM_IDENTITY_KEYS],
+                         const char *lock);
+
+/* Set SQL to the statement that looks up parties of KIND. Identity I has the
+ * texts TEXTS[key][I]. For each identity and each of its keys there is a row
+ * for each of the DEPTH oldest parties that match the key: two for a party that
+ * matches two. An identity without a match has a row without a party. With ID
+ * (may be NULL) the only identity matches the party of that id alone. The
+ * parties are locked against updates, in the order of their ids. No row is
+ * returned if CALL's key does not permit the operation. */
+void crm_party_sql_look_up(crm_sql_t *sql, crm_call_t *call,
                            const crm_party_kind_t *kind,
                            const char *const texts[CRM_IDENTITY_KEYS],
-                           const char *lock);
-
-/* Set SQL to the statement that looks up contacts, or what else is of KIND. Identity
- * I has the texts TEXTS[key][I]. For each identity and each of its keys there is a
- * row for each of the DEPTH oldest contacts that match the key: two for a contact
- * that matches two. An identity without
- * a match has a row without a contact. With ID (may be NULL) the only identity
- * matches the contact of that id alone. The contacts are locked against updates,
- * in the order of their ids. No row is returned if CALL's key does not permit
- * the operation. */
-void crm_contact_sql_look_up(crm_sql_t *sql, crm_call_t *call,
-                             const crm_party_kind_t *kind,
-                             const char *const texts[CRM_IDENTITY_KEYS],
-                             const char *id, int depth);
+                           const char *id, int depth);
 
 /* Set SQL to the statement that returns "ref:id" for each of REFS (of
  * crm_ref_t) that exists. Companies stay until the transaction ends. */
-void crm_contact_sql_refs(crm_sql_t *sql, crm_call_t *call,
-                          const apr_array_header_t *refs);
+void crm_party_sql_refs(crm_sql_t *sql, crm_call_t *call,
+                        const apr_array_header_t *refs);
 
-/* Set SQL, in PARTIES' pool, to the statement that inserts the new contacts of
+/* Set SQL, in PARTIES' pool, to the statement that inserts the new parties of
  * PARTIES. Return 0 if there are none; SQL is then undefined. */
-int crm_contact_sql_insert(crm_sql_t *sql, const crm_parties_t *parties);
+int crm_party_sql_insert(crm_sql_t *sql, const crm_parties_t *parties);
 
-/* The same for the contacts that PARTIES changes. */
-int crm_contact_sql_update(crm_sql_t *sql, const crm_parties_t *parties);
+/* The same for the parties that PARTIES changes. */
+int crm_party_sql_update(crm_sql_t *sql, const crm_parties_t *parties);
 
 #endif /* PARTIES_SQL_H */

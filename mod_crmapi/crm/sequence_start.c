@@ -333,7 +333,7 @@ static void merge_objects(const char **merged_p, const char *have,
 
 /* Merge the values sent with CONTACT's. A note that is added gets the date
  * TODAY. */
-static void merge(start_t *start, const crm_contact_t *contact,
+static void merge(start_t *start, const crm_party_t *contact,
                   const char *today)
 {
     const crm_field_t *table = crm_resource_contact.fields;
@@ -369,7 +369,7 @@ static void merge(start_t *start, const crm_contact_t *contact,
 /* Make the statements that insert the sequence, its enrollment, and the job
  * that starts at "generating" (contract 11.1). */
 static void make_rows(crm_sql_t *sqls, start_t *start, const char *sequence,
-                      const char *enrollment, const crm_contact_t *contact)
+                      const char *enrollment, const crm_party_t *contact)
 {
     const char *workspace = start->call->key.workspace_id;
     const char *bot = start->binds[BOT_ID] ? start->binds[BOT_ID]
@@ -491,10 +491,10 @@ static crm_error_t *check(start_t *start, crm_parties_t *parties,
 
 /* Return the contact of START, found or created. NULL if the merged values are
  * too large. */
-static crm_contact_t *put_contact(start_t *start, crm_parties_t *parties,
-                                  const char *today)
+static crm_party_t *put_contact(start_t *start, crm_parties_t *parties,
+                                const char *today)
 {
-    crm_contact_t *contact = crm_parties_match(parties, &start->identity);
+    crm_party_t *contact = crm_parties_match(parties, &start->identity);
 
     if (!contact) {
         return crm_parties_create(parties, &start->identity, &start->values,
@@ -503,8 +503,8 @@ static crm_contact_t *put_contact(start_t *start, crm_parties_t *parties,
                                   : start->template_bot);
     }
     merge(start, contact, today);
-    if (!crm_contact_fits(&start->input, &crm_party_contacts,
-                          &start->values, "contact.")) {
+    if (!crm_party_fits(&start->input, &crm_party_contacts,
+                        &start->values, "contact.")) {
         return NULL;
     }
     crm_parties_update(parties, &start->identity, contact, &start->values);
@@ -517,8 +517,8 @@ static crm_error_t *start_new(start_t *start, crm_parties_t *parties,
 {
     char *sequence = apr_palloc(start->pool, CRM_UUID_LEN + 1);
     char *enrollment = apr_palloc(start->pool, CRM_UUID_LEN + 1);
-    crm_contact_t *contact = put_contact(start, parties,
-                                         PQgetvalue(result, 0, COLUMN_TODAY));
+    crm_party_t *contact = put_contact(start, parties,
+                                       PQgetvalue(result, 0, COLUMN_TODAY));
     crm_sql_t rows[3];
 
     if (!contact) {
@@ -539,7 +539,7 @@ static crm_error_t *run(start_t *start)
 {
     apr_array_header_t *refs = apr_array_make(start->pool, 1,
                                               sizeof(crm_ref_t));
-    crm_contact_more_t more;
+    crm_parties_more_t more;
     crm_parties_t *parties;
     crm_error_t *error;
 

@@ -133,7 +133,7 @@ static PGresult *look_up(void)
         }
     }
     if (found) {
-        set(result, CRM_MATCH_CONTACT_KEYS + CRM_IDENTITY_EMAIL, "a@x");
+        set(result, CRM_MATCH_PARTY_KEYS + CRM_IDENTITY_EMAIL, "a@x");
     }
     return result;
 }
@@ -212,12 +212,12 @@ static void open_parties(const char *body, int there)
     sent->nelts = 0;
 }
 
-static void shows(const crm_contact_t *contact, const char *json)
+static void shows(const crm_party_t *contact, const char *json)
 {
     crm_buf_t buf;
 
     crm_buf_init(&buf, 64, crm_check_pool());
-    crm_contact_write(&buf, &crm_party_contacts, contact);
+    crm_party_write(&buf, &crm_party_contacts, contact);
     crm_buf_putc(&buf, '\0');
     ck_assert_str_eq(buf.data, json);
 }
@@ -243,7 +243,7 @@ static void commits(const char *text, const char *bind)
 
 START_TEST(a_contact_of_the_database_is_shown_as_it_is)
 {
-    crm_contact_t *contact;
+    crm_party_t *contact;
 
     open_parties("{\"emails\":[\"a@x\"]}", 1);
     contact = crm_parties_match(parties, &wanted);
@@ -264,7 +264,7 @@ END_TEST
 
 START_TEST(a_changed_contact_has_its_fields_in_their_places)
 {
-    crm_contact_t *contact;
+    crm_party_t *contact;
 
     open_parties("{\"last_name\":\"L\",\"emails\":[\"a@x\"]}", 1);
     contact = crm_parties_match(parties, &wanted);
@@ -284,7 +284,7 @@ END_TEST
 
 START_TEST(a_new_contact_has_its_fields_in_their_places)
 {
-    crm_contact_t *contact;
+    crm_party_t *contact;
 
     open_parties("{\"first_name\":\"New\",\"emails\":[\"a@x\"],\"tags\":"
                "[\"vip\"],\"notes\":\"N\",\"custom_fields\":{\"a\":1}}", 0);
