@@ -150,6 +150,8 @@ static const struct {
     {SAYS("400", "\x1b[2J\xff\n"), FINISH, CRMD_REFUSED, CRMD_REFUSED, "400",
      0},
     {SAYS("401", ""), FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW, "401", 0},
+    {SAYS("402", "{\"code\":17}"), FINISH, CRMD_NOT_NOW, CRMD_NOT_NOW,
+     "402, error 17", 0},
     {SAYS("404", ""), FINISH, CRMD_REFUSED, CRMD_REFUSED, "404", 0},
     {SAYS("404", "{}"), FINISH, CRMD_REFUSED, CRMD_REFUSED, "404", 0},
     {SAYS("405", " {\"code\":17}"), FINISH, CRMD_REFUSED, CRMD_REFUSED,

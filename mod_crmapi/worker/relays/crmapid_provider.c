@@ -99,8 +99,8 @@ static crmd_verdict_t verdict_of(int status)
     if (status == 409 || status == 502 || status == 504) {
         return CRMD_UNKNOWN;
     }
-    if (status >= 400 && status < 500 && status != 401 && status != 408
-        && status != 425 && status != 429) {
+    if (status >= 400 && status < 500 && status != 401 && status != 402
+        && status != 408 && status != 425 && status != 429) {
         return CRMD_REFUSED;
     }
     return CRMD_NOT_NOW;

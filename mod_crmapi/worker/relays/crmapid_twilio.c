@@ -146,6 +146,7 @@ static crmd_verdict_t verdict_of(int status, const char *code)
     }
     switch (status) {
     case 401:                   /* the token is refused, not the message */
+    case 402:                   /* the account has no money */
     case 408:
     case 425:
     case 429:
