@@ -149,7 +149,7 @@ BEGIN
     END IF;
     -- a dump that is being restored has its events
     IF NOT (feed.log OR TG_ARGV[0] = ANY (feed.types))
-        OR OLD.status = NEW.status
+        OR OLD.status = NEW.status AND OLD.contact_id = NEW.contact_id
         OR current_setting('crmapi.dump_workspace', true)
            = NEW.workspace_id::text THEN
         RETURN NULL;
