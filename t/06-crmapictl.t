@@ -800,10 +800,12 @@ subtest "names cannot play with the terminal" => sub {
         . "\n" } { object => "agent", id => $agent, name => $name },
         { object => "contact", id => $contact, bot_id => $agent,
             first_name => $name } }, "import", "--workspace", $w, "-");
-    crmapictl_ok($db, "workspace", "set", $w, "--name",
-        do { utf8::encode(my $bytes = $name); $bytes });
+    utf8::encode(my $bytes = $name);
+    local $ENV{SUDO_USER} = $bytes;
+    crmapictl_ok($db, "workspace", "set", $w, "--name", $bytes);
     for my $command (["contact", "export", $contact, "--workspace", $w],
-        ["export", "--workspace", $w, "--object", "contact"], ["show", $w],
+        (map { ["export", "--object", $_, "--workspace", $w] } "contact", "audit"),
+        ["show", $w], ["--json", "audit", "list", "--workspace", $w],
         ["--json", "workspace", "show", $w]) {
         my $out = crmapictl_ok($db, @$command);
         unlike($out, qr/$bad/, "@$command[0, 1] escapes those of strangers");
