@@ -7,7 +7,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
-use CrmTest::Dump qw(dump_of);
+use CrmTest::Dump qw(dump_of state_of);
 use CrmTest::Pages;
 
 my $database = database();
@@ -161,6 +161,36 @@ subtest "a command that fails leaves no row, one that prints neither" => sub {
         "a\@x.example", "--dry-run");
     $w->ctl("key", "list", "--workspace", $w->id);
     is(scalar(() = rows()), $n, "no row");
+};
+
+subtest "a command whose row cannot be written changes nothing" => sub {
+    my $id = $other->id;
+    my $lines = $json->encode({ object => "agent", name => "Unrecorded" }) . "\n";
+    my $dump = dump_of($database, $id);
+    $other->ctl("workspace", "hold", $id);
+    sql($database, "ALTER TABLE crmapi.audit ADD CONSTRAINT none CHECK (false)
+        NOT VALID");
+    my $state = sub { state_of($database) . sql($database, "SELECT count(*) FROM
+        pg_roles WHERE rolname = 'crm_unrecorded_$$'") };
+    my $was = $state->();
+    for my $command (["role", "create", "api", "crm_unrecorded_$$"],
+        ["workspace", "set", $id, "--currency", "SEK"],
+        ["workspace", "hold", $w->id], ["workspace", "dump", $id, "--api", "off"],
+        ["workspace", "restore", "--as", "new"], ["import", "--workspace", $id],
+        ["apply", "--workspace", $id, "-"],
+        ["contact", "erase", "--workspace", $id, "--email", "u\@x.example"],
+        ["agent", "origins", $other->agent, "--workspace", $id, "--origins", "*"],
+        ["key", "create", "--workspace", $id, "--name", "k", "--scopes", "read"],
+        ["workspace", "create", "--name", "Unrecorded"], ["release"],
+        ["workspace", "release", $id], ["workspace", "delete", $id, "--yes"]) {
+        my ($code, undef, $err) = crmapictl($database, { stdin =>
+            "@$command" =~ /restore/ ? $dump : $lines }, @$command);
+        is($code, 1, "@$command fails");
+        like($err, qr/ 23514 .*"none"/, "because of that");
+        ok($state->() eq $was, "and nothing has changed");
+    }
+    sql($database, "ALTER TABLE crmapi.audit DROP CONSTRAINT none");
+    $other->ctl("workspace", "release", $id);
 };
 
 subtest "the page of review: an admin, at an address" => sub {

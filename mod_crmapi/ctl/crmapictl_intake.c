@@ -117,6 +117,22 @@ static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
     return NULL;
 }
 
+/* Give an agent other origins, if there is one. VALUES: workspace, id, origins. */
+static crm_error_t *set_origins(ctl_t *ctl, const char *const values[3])
+{
+    PGresult *result;
+    crm_error_t *error;
+
+    CRM_ERR(ctl_begin(ctl));
+    error = ctl_query(&result, ctl, "UPDATE crmapi.agent SET chat_origins ="
+                      " $3::text[] WHERE workspace_id = $1::uuid"
+                      " AND id = $2::uuid RETURNING 1", 3, values);
+    if (!error && PQntuples(result)) {
+        error = ctl_audit(ctl);
+    }
+    return ctl_end(ctl, error);
+}
+
 crm_error_t *ctl_agent_origins(ctl_t *ctl)
 {
     static const ctl_column_t shown[] = {
@@ -134,9 +150,7 @@ crm_error_t *ctl_agent_origins(ctl_t *ctl)
     }
     CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("agent"), id));
     if (list) {
-        CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.agent SET chat_origins ="
-                          " $3::text[] WHERE workspace_id = $1::uuid"
-                          " AND id = $2::uuid", 3, values));
+        CRM_ERR(set_origins(ctl, values));
     }
     CRM_ERR(ctl_query(&result, ctl, "SELECT id, name, to_json(chat_origins)"
                       " FROM crmapi.agent WHERE workspace_id = $1::uuid"

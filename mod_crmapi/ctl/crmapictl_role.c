@@ -10,6 +10,7 @@
 #include "crm_bare.h"
 #include "crm_db.h"
 #include "crm_secret.h"
+#include "crmapictl_audit.h"
 #include "crmapictl_output.h"
 #include "crmapictl_rights.h"
 
@@ -110,14 +111,16 @@ static crm_error_t *get_verifier(const char **verifier_p, const char *name,
     return NULL;
 }
 
-/* Run SCRIPT in one transaction; it grants GROUP. */
+/* Run SCRIPT, and write its row of crmapi.audit, in one transaction; it grants
+ * GROUP. */
 static crm_error_t *run_script(ctl_t *ctl, const char *script,
                                const char *group)
 {
-    crm_error_t *error = crm_db_exec(ctl->conn,
-                                     apr_pstrcat(ctl->pool, "BEGIN;", script,
-                                                 "COMMIT", NULL), ctl->pool);
+    crm_error_t *error;
 
+    CRM_ERR(ctl_begin(ctl));
+    error = crm_db_exec(ctl->conn, script, ctl->pool);
+    error = ctl_end(ctl, error ? error : ctl_audit(ctl));
     return !crm_error_is(error, "42501") ? error
            : ctl_fault(ctl, "%s: run role create as a superuser, or as a role"
                        " that may create roles and grant %s", error->log, group);
