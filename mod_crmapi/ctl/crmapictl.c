@@ -445,14 +445,11 @@ crm_error_t *ctl_exec(ctl_t *ctl, const char *sql)
 
 crm_error_t *ctl_begin(ctl_t *ctl)
 {
-    return ctl->depth++ ? NULL : crm_db_exec(ctl->conn, "BEGIN", ctl->pool);
+    return crm_db_exec(ctl->conn, "BEGIN", ctl->pool);
 }
 
 crm_error_t *ctl_end(ctl_t *ctl, crm_error_t *error)
 {
-    if (--ctl->depth) {
-        return error;
-    }
     if (!error && fflush(stdout)) {     /* a key cannot be shown again */
         error = ctl_fault(ctl, "cannot write: %s", strerror(errno));
     }
@@ -477,13 +474,8 @@ crm_error_t *ctl_keep_key(PGresult **result_p, ctl_t *ctl, const char *sql,
                           int count, const char *const *values)
 {
     const char *home[2] = {values[3], values[1]};
-    crm_error_t *error;
 
-    CRM_ERR(ctl_begin(ctl));
-    error = ctl_query(result_p, ctl, CRM_SQL_CITUS "INSERT INTO crmapi.key_home"
-                      " VALUES ($1::bytea, $2::uuid)", 2, home);
-    if (!error) {
-        error = ctl_query(result_p, ctl, sql, count, values);
-    }
-    return ctl_end(ctl, error);
+    CRM_ERR(ctl_query(result_p, ctl, CRM_SQL_CITUS "INSERT INTO crmapi.key_home"
+                      " VALUES ($1::bytea, $2::uuid)", 2, home));
+    return ctl_query(result_p, ctl, sql, count, values);
 }

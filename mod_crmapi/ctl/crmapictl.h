@@ -122,7 +122,6 @@ typedef struct ctl_t {
     const char *object;         /* and its row there, if no operand names it */
     int audited;                /* ctl_audit() was called */
     int reads;                  /* nothing was changed */
-    int depth;                  /* of ctl_begin() without ctl_end() */
     int code;                   /* the exit code; 0: it depends on the error */
 } ctl_t;
 
@@ -164,21 +163,21 @@ crm_error_t *ctl_query(PGresult **result_p, ctl_t *ctl, const char *sql,
  * has none. */
 crm_error_t *ctl_exec(ctl_t *ctl, const char *sql);
 
-/* Begin a transaction, unless one is under way: a command may be made of
- * others. */
+/* Begin a transaction, of a command with CTL_RECORDS: one with CTL_CHANGES runs in
+ * one. */
 crm_error_t *ctl_begin(ctl_t *ctl);
 
-/* End what ctl_begin() began: the outermost commits, or rolls back if there is
- * an ERROR. Return ERROR, or that of the commit. */
+/* End it: commit, or roll back if there is an ERROR. Return ERROR, or that of the
+ * commit. */
 crm_error_t *ctl_end(ctl_t *ctl, crm_error_t *error);
 
 /* Return the folder of the migrations, from the options, the environment or the
  * build. */
 const char *ctl_schema_dir(const ctl_t *ctl);
 
-/* Run SQL, an INSERT of a key or token, as ctl_query() does. VALUES[1] is its
- * workspace, VALUES[3] its hash, which leads to the workspace in a distributed
- * database. */
+/* Run SQL, an INSERT of a key or token, as ctl_query() does, in a transaction.
+ * VALUES[1] is its workspace, VALUES[3] its hash, which leads to the workspace in a
+ * distributed database. */
 crm_error_t *ctl_keep_key(PGresult **result_p, ctl_t *ctl, const char *sql,
                           int count, const char *const *values);
 

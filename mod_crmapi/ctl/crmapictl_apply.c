@@ -398,7 +398,6 @@ static crm_error_t *end(ctl_apply_t *apply, crm_error_t *error, int dry)
     if (error || !dry) {
         return ctl_end(apply->ctl, error);
     }
-    apply->ctl->depth--;
     return crm_db_exec(apply->ctl->conn, "ROLLBACK", apply->ctl->pool);
 }
 

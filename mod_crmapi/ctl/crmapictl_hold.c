@@ -82,14 +82,12 @@ static crm_error_t *release(ctl_t *ctl, const char *id, int all)
     PGresult *result;
 
     CRM_ERR(get_bound(&values[2], ctl));
-    CRM_ERR(ctl_begin(ctl));
-    error = erase_again(ctl, id);
-    error = error ? error : values[2]
+    CRM_ERR(erase_again(ctl, id));
+    error = values[2]
             ? ctl_query(&result, ctl, "SELECT crmapi.release($1::uuid,"
                         " $2::boolean, $3::timestamptz)", 3, values)
             : ctl_query(&result, ctl, "SELECT crmapi.release($1::uuid,"
                         " $2::boolean)", 2, values);
-    error = ctl_end(ctl, error);
     if (crm_error_is(error, "23505")) {
         return ctl_fault(ctl, "%s: hold that one, or delete one of the two",
                          error->log);

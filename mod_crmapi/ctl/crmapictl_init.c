@@ -34,7 +34,7 @@ static crm_error_t *make_agent(made_t *made, ctl_t *ctl)
                      " true)", 3, values);
 }
 
-/* Make workspace, agent and key, within a transaction. */
+/* Make workspace, agent and key. */
 static crm_error_t *make_all(made_t *made, ctl_t *ctl)
 {
     PGresult *result;
@@ -56,8 +56,7 @@ crm_error_t *ctl_init(ctl_t *ctl)
     made_t made;
 
     CRM_ERR(ctl_check_name(ctl, CTL_AGENT));
-    CRM_ERR(ctl_begin(ctl));
-    error = ctl_end(ctl, make_all(&made, ctl));
+    error = make_all(&made, ctl);
     if (!error) {
         printf(ctl->options[CTL_JSON]
                ? "{\"workspace_id\":\"%s\",\"agent_id\":\"%s\","

@@ -434,8 +434,7 @@ crm_error_t *ctl_key_rotate(ctl_t *ctl)
     crm_key_hash(hash, key, strlen(key));
     crm_key_hash_bind(bytea, hash);
     crm_key_display(display, key, prefix);
-    CRM_ERR(ctl_begin(ctl));
-    error = ctl_end(ctl, succeed(&result, ctl, values));
+    error = succeed(&result, ctl, values);
     if (!error) {
         PQsetvalue(result, 0, KEY_COLUMN, key, (int)strlen(key));
         ctl_print_one(ctl, key, result, new_columns);

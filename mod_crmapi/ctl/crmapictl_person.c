@@ -280,12 +280,11 @@ crm_error_t *ctl_erasure_add(ctl_t *ctl)
 {
     ctl_lines_t *lines = apr_palloc(ctl->pool, sizeof(*lines));
     const char *fault = NULL, *name;
-    crm_error_t *error;
+    crm_error_t *error = NULL;
     int fd;
 
     CRM_ERR(ctl_open(&fd, &name, ctl, ctl->args[0]));
     ctl_lines_init(lines, fd, CTL_LINES_MAX, ctl->pool);
-    error = ctl_begin(ctl);
     while (!error && !(fault = ctl_lines_next(lines)) && lines->line.len) {
         error = add_line(ctl, lines);
     }
@@ -294,7 +293,7 @@ crm_error_t *ctl_erasure_add(ctl_t *ctl)
                           fault);
     }
     ctl_close(fd);
-    return ctl_end(ctl, error);
+    return error;
 }
 
 crm_error_t *ctl_erase_again(apr_int64_t *count_p, ctl_t *ctl,

@@ -141,22 +141,20 @@ static crm_error_t *insert(int *done_p, PGresult **result_p, ctl_t *ctl,
                            const char *const values[4])
 {
     const char *home[2] = {values[2], values[0]};
-    crm_error_t *error;
 
-    CRM_ERR(ctl_begin(ctl));
-    error = ctl_query(result_p, ctl, CRM_SQL_CITUS "INSERT INTO"
+    CRM_ERR(ctl_query(result_p, ctl, CRM_SQL_CITUS "INSERT INTO"
                       " crmapi.slug_home VALUES ($1::text, $2::uuid)"
-                      " ON CONFLICT (slug) DO NOTHING RETURNING 1", 2, home);
-    *done_p = !error && (!*result_p || PQntuples(*result_p));
+                      " ON CONFLICT (slug) DO NOTHING RETURNING 1", 2, home));
+    *done_p = !*result_p || PQntuples(*result_p);
     if (*done_p) {
-        error = change(result_p, ctl, "INSERT INTO crmapi.workspace"
+        CRM_ERR(change(result_p, ctl, "INSERT INTO crmapi.workspace"
                        " (id, name, slug, plan) VALUES ($1::uuid, $2::text,"
                        " $3::text, $4::text)" CRM_SQL_PLAIN " ON CONFLICT"
                        " (slug) DO NOTHING" CRM_SQL_BOTH " RETURNING " FIELDS,
-                       4, values, values[0], values[3]);
-        *done_p = !error && PQntuples(*result_p);
+                       4, values, values[0], values[3]));
+        *done_p = PQntuples(*result_p);
     }
-    return ctl_end(ctl, error);
+    return NULL;
 }
 
 /* Return the slug for attempt TRY: "demo", "demo-2", and so on; the last one
