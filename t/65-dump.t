@@ -33,6 +33,9 @@ my $samples = CrmTest::Samples->new($w);
 
 # ---- rows of every table ------------------------------------------------------
 
+# The id of a workspace of somebody else's, in a custom field.
+my $unrelated = uuid();
+
 # Start a sequence for a new person; its enrollment's id.
 my $people = 0;
 sub start {
@@ -71,7 +74,8 @@ sub fill {
             "Content-Type" => "application/json" });
     status_is($r, 201, "a contact with a key");
     $c->post("/api/v1/contacts/upsert", { contacts => [{ bot_id => $w->agent,
-        emails => ['up@dump.example'] }] }, headers =>
+        emails => ['up@dump.example'], custom_fields => { workspace_id =>
+        $unrelated } }] }, headers =>
         { "Idempotency-Key" => "upsert" });
     status_is($httpd->client->request("POST",
         "/crmapi/intake/v1/forms/$form", body => "email=f\@dump.example",
@@ -219,6 +223,9 @@ subtest "restored in another database, it is the same" => sub {
     $last_job = sql($there, "SELECT max(id) FROM crmapi.job WHERE workspace_id =
         '@{[$w->id]}'");
     is_counted($there);
+    is(sql($there, "SELECT reltuples FROM pg_class WHERE oid =
+        'crmapi.contact'::regclass"), $rows{contact}, "it has statistics")
+        if !CrmTest::Citus::wanted();
     is_deeply(answers($away), $answers, "so is every answer, with its key");
     is(sql($there, $_), sql($here, $_), "computed columns are, too")
         for "SELECT md5(string_agg(md5((c.search, c.email_key, c.phone_key,
@@ -300,6 +307,8 @@ subtest "a copy beside the living original" => sub {
     my $mine = () = $first =~ /Mine: \Q@{[$w->id]}\E/g;
     my $all = () = $copy =~ /\Q@{[$w->id]}\E/g;
     is($all, $mine, "the copy has the original's id only in a note");
+    is(() = $copy =~ /$unrelated/g, () = $first =~ /$unrelated/g,
+        "what a custom field calls a workspace_id is not one");
     my $key = crmapictl_ok($here, qw(key create --workspace), $id, "--name",
         "k", "--scopes", "read,write");
     my $got = answers($httpd->client(key => $key));
@@ -356,8 +365,20 @@ subtest "what stands in the way of a restore is named" => sub {
         "restore", "--as", "x");
     is($code, 2, "no id");
     my $id = uuid();
-    is(restored($here, $first, "--as", $id, "--slug", "staging")->{slug},
-        "staging", "a slug of one's own");
+    my $long = "s" x 63;
+    is(restored($here, $first, "--as", $id, "--slug", $long)->{slug}, $long,
+        "a slug of one's own");
+    my @copies = map { restored($here, dump_of($here, $id), "--as", "new") } 2, 3;
+    is_deeply([map { $_->{slug} } @copies], [map { "s" x 60 . "-$_" } 2, 3],
+        "copies of it get numbers");
+    crmapictl_ok($here, qw(workspace delete), $_->{id}, "--yes") for @copies;
+    my $taken = database();
+    crmapictl_ok($taken, qw(workspace create --name Taken --slug), slug_of($w->id));
+    ($code, $out, $err) = crmapictl($taken, { stdin => $first }, "workspace",
+        "restore");
+    is($code, 1, "under its own id it gets no other slug");
+    like($err, qr/line 3: there is a workspace with the slug .* by --slug$/m,
+        "but one that is given");
     (my $moved = $first) =~ s/\A(.*)\Q@{[$w->id]}\E/$1 . uuid()/e;
     $moved =~ s/^\{"sha256".*\n\z//m;
     ($code, $out, $err) = crmapictl($here, { stdin => signed($moved) },
@@ -479,6 +500,10 @@ subtest "a dump in a file" => sub {
     is((stat $path)[2] & 07777, 0600, "nobody else may read it");
     is($said->{workspace}, $small->id, "what is said: the workspace");
     is($said->{bytes}, -s $path, "the bytes");
+    my %rows = tables_of($dump);
+    my $rows = 0;
+    $rows += $_ for values %rows;
+    is($said->{rows}, $rows, "the rows");
     is($said->{sha256}, ($dump =~ /"sha256":"(.*)"/)[0], "the checksum");
     like($said->{taken_at}, qr/^20\d\d-/, "and when");
     is_deeply([glob "$path.*"], [], "no other file is left");
@@ -492,7 +517,13 @@ subtest "a dump in a file" => sub {
         crmapictl_ok($here, split(/ /, $words =~ s/hold/release/r),
             grep { $_ ne "--all" } @rest);
     }
-    my ($code, $out, $err) = crmapictl($here, "workspace", "dump",
+    my ($code, $out, $err) = run_program(command => ["sh", "-c",
+        'cd "$1" && shift && exec "$@"', "sh", $scratch, $CrmTest::BUILD{CTL},
+        "workspace", "dump", $small->id, "--output", "here.dump"],
+        env => { CRMAPI_DATABASE => postgres()->conninfo($here) });
+    is($code, 0, "a name without a folder") or diag($err);
+    same_dump(read_file("$scratch/here.dump"), $dump, "is one of this folder");
+    ($code, $out, $err) = crmapictl($here, "workspace", "dump",
         $small->id, "--output", "$scratch/none/x");
     is($code, 1, "a folder that is none");
     like($err, qr/cannot write \S+none\/x/, "is named");
@@ -548,6 +579,20 @@ subtest "a dump in a file that is not completed leaves nothing" => sub {
         $kept->();
         $let_go->();
     }
+    my $let_go = holding($here, "LOCK TABLE crmapi.contact");
+    my $pid = fork // die "fork: $!\n";
+    if (!$pid) {
+        $SIG{HUP} = "IGNORE";           # nohup
+        $ENV{CRMAPI_DATABASE} = $env{CRMAPI_DATABASE};
+        open($_, ">", "/dev/null") for *STDOUT, *STDERR;
+        exec(@dump) or POSIX::_exit(127);
+    }
+    wait_blocked($here, 1);
+    kill "HUP", $pid;
+    $let_go->();
+    waitpid $pid, 0;
+    is($?, 0, "a signal that is ignored ends nothing");
+    same_dump(read_file($path[0]), dump_of($here, $small->id), "it is the dump");
 };
 
 # ---- what has changed since a dump ----------------------------------------------

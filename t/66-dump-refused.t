@@ -98,6 +98,10 @@ subtest "a dump that was forged, with a checksum that fits" => sub {
             qr/line 1: the dump has format 1, and this crmapictl reads format 2/,
         "a later schema" => sub { s/"schema":\d+/"schema":999/ },
             qr/line 1: the dump has schema version 999/,
+        "a schema before the first" => sub { s/"schema":\d+/"schema":0/ },
+            qr/line 1: the dump has schema version 0,/,
+        "a schema that is no number" => sub { s/"schema":(\d+)/"schema":"$1"/ },
+            qr/line 1: the dump has schema version -1,/,
         "no id" => sub { s/"workspace":"[^"]*"/"workspace":"x"/ },
             qr/line 1: "workspace" must be a UUID/,
         "another kind" => sub { s/crmapi workspace/crmapi agent/ },
@@ -110,6 +114,12 @@ subtest "a dump that was forged, with a checksum that fits" => sub {
             qr/where this database has admin/,
         "a column more" => sub { s/("table":"admin","columns":\["id",)/$1"x",/ },
             qr/admin of the dump has the column "x", which this database/,
+        "a column that is null" => sub {
+            s/("table":"admin","columns":\["id",)/$1null,/ },
+            qr/admin of the dump has the column "null", which this database/,
+        "columns that are no list" => sub {
+            s/("table":"admin","columns":)\[.*?\]/$1"id"/ },
+            qr/line \d+: "columns" must be a list/,
         "the workspace as a column" => sub {
             s/("table":"admin","columns":\["id",)/$1"workspace_id",/ },
             qr/the column "workspace_id"/,
@@ -154,6 +164,9 @@ subtest "a dump that was forged, with a checksum that fits" => sub {
             qr/line 3: this database does not have the plan/,
         "a slug that is none" => sub { s/^(Small\t)[^\t]*/$1A_B/m },
             qr/line 3: a workspace cannot have this slug/,
+        (map { my $slug = $_; ("a slug of " . length($slug) => sub {
+            s/^(Small\t)[^\t]*/$1$slug/m },
+            qr/line 3: a workspace cannot have this slug/) } "", "a" x 64),
         "a job with a number that leaves no others" => sub { add_row("job",
             "9223372036854775807\tx.y\t{}\tdone\t2026-01-01 00:00:00+00\t0\t"
             . "\\N\t2026-01-01 00:00:00+00\t2026-01-01 00:00:00+00") },

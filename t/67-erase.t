@@ -190,6 +190,23 @@ subtest "export gives all that is kept, with attachments" => sub {
         "the same by address and by number");
 };
 
+subtest "an export is of one moment" => sub {
+    my $id = $w->contact(emails => ["moment\@x.example"])->{id};
+    my $let_go = holding($database, "LOCK TABLE crmapi.attachment_piece");
+    my $export = CrmTest::Child->start(sub { $w->ctl("contact", "export", $id,
+        "--workspace", $w->id) });
+    wait_blocked($database, 1);
+    status_is($c->post("/api/v1/suppressions", { email => "moment\@x.example" }),
+        201, "what comes meanwhile");
+    $let_go->();
+    my ($lines) = $export->result;
+    like($lines, qr/"object": ?"contact"/, "the contact is there");
+    unlike($lines, qr/"object": ?"suppression"/, "and not what came later");
+    $w->ctl("suppress", "remove", "--workspace", $w->id, "--email",
+        "moment\@x.example");
+    status_is($c->request("DELETE", "/api/v1/contacts/$id"), 204, "it goes");
+};
+
 subtest "a dry run" => sub {
     my %n = map { @$_{qw(object rows)} } map { $json->decode($_) } split /\n/,
         $w->ctl("contact", "erase", "--email", $MAIL, "--workspace", $w->id,
@@ -213,6 +230,12 @@ subtest "who is meant must be said, once" => sub {
             is($code, 2, "$command @$who: refused");
             like($err, $why, "which says why");
         }
+    }
+    for my $command (qw(erase export)) {
+        my ($code, undef, $err) = crmapictl($database, "contact", $command,
+            my $none = uuid(), "--workspace", $w->id);
+        is($code, 1, "$command: a contact that is none");
+        like($err, qr/there is no contact $none in the workspace/, "is named");
     }
     is_deeply([found()], \@before, "nothing is changed");
 };
@@ -295,6 +318,9 @@ subtest "a dump from before: the person is erased again" => sub {
         like($err, qr/line $number is not one of erasure list/, "it is named");
     }
     is(crmapictl_ok($elsewhere, "erasure", "list"), "", "and nothing is taken");
+    my ($code, undef, $err) = crmapictl($elsewhere, "erasure", "add", $folder);
+    is($code, 1, "a folder is no empty journal");
+    like($err, qr/line 1: Is a directory/, "it is said");
     crmapictl_ok($elsewhere, { stdin => $_ }, "erasure", "add", "-")
         for "$journal\n", "\xef\xbb\xbf$journal\n",
             "\xef\xbb\xbf\r\n" . $journal =~ s/\n|\z/\r\n/gr . "\r\n \t\n";

@@ -7,7 +7,10 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
+use CrmTest::Session;
 use File::Temp qw(tempdir);
+use POSIX ();
 
 my $w = workspace(database(), twin => 0);
 my $json = JSON::PP->new->ascii->canonical->allow_nonref;
@@ -214,6 +217,72 @@ subtest "a slug belongs to one agent of a workspace" => sub {
         . " workspace_id, slug) VALUES (gen_random_uuid(), '" . $w->id
         . "', '$slug')") }, "no writer goes around it");
     like($@, qr/agent_slug/, "but is refused");
+};
+
+subtest "the first line that is wrong is named" => sub {
+    my $other = workspace($w->{database}, twin => 0);
+    my $taken = sub { "a" . int(rand 1e9) . "\@crm.example" };
+    my ($slug, $address) = (word() . int(rand 1e9), $taken->());
+    $other->import_objects([{ object => "agent", name => "Theirs",
+        agent_email => $address }]);
+    my $once = { object => "agent", name => "A", slug => $slug };
+    my $of_none = { object => "contact", bot_id => uuid() };
+    my $theirs = { object => "agent", name => "B", agent_email => $address };
+    my %same = (object => "company", id => uuid(), bot_id => $w->agent, name => "C");
+    for (
+        [qr{line 2: /slug: occurs}, $once, $once, $of_none],
+        [qr{line 1: /bot_id: }, $of_none, $once, $once],
+        [qr{line 1: /agent_email: belongs}, $theirs, $once, $once],
+        [qr{line 2: /slug: occurs}, $once, $once, $theirs],
+        [qr{line 2: /id: occurs}, \%same, \%same, $of_none, $once, $once],
+        [qr{line 2: /id: occurs}, \%same, \%same, \%same],
+    ) {
+        my ($said, @lines) = @$_;
+        like($w->refusal(@lines), $said, "$said");
+    }
+};
+
+subtest "a text keeps each of its characters" => sub {
+    my $text = join "x", "a", "\t", "\n", "\r", "\r\n", "\\", "\\N", "\\.", "\\t",
+        "\x01", "\x{85}", "\x{2028}", "\x{1f600}", "b";
+    my $id = uuid();
+    is($w->refusal({ object => "contact", id => $id, bot_id => $w->agent,
+        notes => $text, custom_fields => { t => $text } }), "", "taken");
+    my $utf8 = JSON::PP->new->utf8;
+    my ($line) = grep { $_->{id} eq $id } map { $utf8->decode($_) } split /\n/,
+        $w->ctl("export", "--workspace", $w->id, "--object", "contact");
+    is($line->{notes}, $text, "in a text");
+    is($line->{custom_fields}{t}, $text, "and within JSON");
+};
+
+subtest "imports into a workspace take turns" => sub {
+    my $other = workspace($w->{database}, twin => 0);
+    my $line = $json->encode({ object => "agent", name => "A" }) . "\n";
+    pipe(my $read, my $write) or die "$!";
+    $write->autoflush(1);
+    my $first = fork // die "$!";
+    if (!$first) {
+        close $write;
+        open(STDIN, "<&", $read) or POSIX::_exit(126);
+        exec("$CrmTest::BUILD{DIR}/crmapictl", "--database",
+            postgres()->conninfo($w->{database}), "import", "--workspace", $w->id)
+            or POSIX::_exit(127);
+    }
+    close $read;
+    ok(wait_for(sub { sql($w->{database}, "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND state = 'idle in transaction'") }, 20),
+        "the first begins");
+    my $second = CrmTest::Child->start(sub { close $write;
+        $w->refusal($json->decode($line)) });
+    wait_blocked($w->{database}, 1);
+    my ($code) = crmapictl($w->{database}, { stdin => $line }, "import",
+        "--workspace", $other->id);
+    is($code, 0, "one into another workspace waits for none");
+    print $write $line;
+    close $write;
+    waitpid $first, 0;
+    is($?, 0, "the first ends");
+    is(($second->result)[0], "", "then the second");
 };
 
 subtest "a line without an end is refused as soon as it is too long" => sub {
