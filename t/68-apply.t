@@ -264,7 +264,14 @@ END
         [{ object => "admin", email => "boss" }, "/email"],
         [{ object => "intake_token", name => "" }, "/name"],
         [{ object => "agent", slug => '${WHO}' }, "/slug"],
-        [{ object => "agent", slug => "x", name => '${' }, "/name"]) {
+        [{ object => "agent", slug => "x", name => '${' }, "/name"],
+        [{ object => "agent", slug => "x", name => "\${WHO}\0y" }, "/name",
+            qr/.*U\+0000/],
+        [{ object => "webhook_endpoint", url => "https://x.example", events =>
+            ["form.submitted", '${WHO}'] }, "/events/1", qr/\$\{WHO\} has no value/],
+        [{ object => "webhook_endpoint", url => "https://x.example", events =>
+            ["form.submitted"], secret_file => 5 }, "/secret_file",
+            qr/must be the name of a file/]) {
         my ($object, $pointer, $rule) = (@$_, qr/\S/);
         my $file = lines({ object => "agent", slug => "ada", name => "New" },
             $object);
@@ -274,6 +281,12 @@ END
     }
     like(refusal("--workspace", "one", file("{\"agent\": [\n{]}")),
         qr/line 2: is not valid JSON/, "broken JSON");
+    like(refusal("--workspace", "one", file($_->[0])),
+        qr{line 2: $_->[1]: is not a JSON object}, "a list in a list: $_->[1]")
+        for ["[\n[{\"object\": \"agent\", \"slug\": \"ada\"}]]", "/0"],
+            ["{\"agent\": [{\"slug\": \"ada\"},\n[{\"slug\": \"ada\"}]]}", "/agent/1"];
+    like(refusal("--workspace", "one", $CrmTest::TOP),
+        qr/cannot read \Q$CrmTest::TOP\E: Is a directory/, "a folder");
     like(refusal(lines({ object => "workspace", slug => "nowhere" })),
         qr/no workspace "nowhere"; --create/, "no such workspace");
 };
@@ -437,6 +450,9 @@ subtest "variables come from files, too" => sub {
         "--workspace", "four", "--set-file", $_->[0], file("[]")),
         qr/--set-file: \Q$_->[1]\E must not contain U\+0000/,
         "nothing is cut off") for [$set, $set], ["NAME=$name", $name];
+    write_file($name, "\xff");
+    like(refusal("--workspace", "four", "--set-file", "NAME=$name", file("[]")),
+        qr/--set-file: the value of NAME must be UTF-8/, "what is no text");
 };
 
 subtest "long documents" => sub {
@@ -444,6 +460,9 @@ subtest "long documents" => sub {
     my $long = file($text . " " x 5_000_000);
     like(apply("--dry-run", "--workspace", "one", $long), qr/ 1 unchanged$/,
         "5 MB");
+    like(apply("--dry-run", "--workspace", "one", file("\n \t\r\n$text\n\n"
+        . $json->encode({ object => "intake_token", name => "site" }) . "\n \n")),
+        qr/ 2 unchanged$/, "blank lines between others");
     write_file($long, $text . " " x (16 << 20));
     like(refusal("--workspace", "one", $long), qr/is longer than 16 MiB/,
         "what is too long is refused");
