@@ -313,6 +313,8 @@ subtest "dumped, restored and exported with the workspace" => sub {
     my @lines = map { $json->decode($_) } split /\n/, $w->ctl("export",
         "--workspace", $w->id, "--object", "audit");
     is(scalar @lines, scalar @had, "export has them");
+    is_deeply([grep { exists $_->{workspace_id} } @lines], [],
+        "without the workspace, whose export it is");
     is_deeply([map { $_->{action} } reverse @lines], [map { $_->{action} } @had],
         "in their order");
     unlike($w->ctl("export", "--workspace", $w->id), qr/"object":"audit"/,
