@@ -70,6 +70,11 @@ for (
     ["no message", {}, [], shows(undef, undef, 0)],
     ["its text is given", { last_message => "Open?" }, \@question,
         shows("Open?", 1, 1)],
+    ["when it was active is given", { last_active_at => "$day:09:00.000Z" },
+        \@question, { %{shows("Are you open?", 1, 1)},
+            last_active_at => "$day:09:00.000Z" }],
+    ["that it waits is given", { unanswered => JSON::PP::true }, \@answered,
+        shows("Yes.", 2, 1)],
     ["a time is given: all is as the line says",
         { last_message_at => "$day:09:00.000Z" }, \@question,
         { %{shows(undef, 9, 0)}, last_active_at => undef }],
@@ -78,8 +83,14 @@ for (
     is_deeply(imported($members, @$messages), $expected, $name);
 }
 
+# A message without a time is one of now.
+my $now = imported({}, [user => "Now?", 1, { created_at => undef }]);
+is($now->{unanswered}, JSON::PP::true, "a message without a time: it waits");
+cmp_ok($now->{last_message_at} // "", "gt", "$day:59", "since now");
+is($now->{last_active_at}, $now->{last_message_at}, "when it was active, too");
+
 # What waits is found, and an export gives the same rows again.
-is(@{$w->client->get("/api/v1/conversations?unanswered=true")->ids}, 6,
+is(@{$w->client->get("/api/v1/conversations?unanswered=true")->ids}, 9,
     "lists find what waits");
 my $there = workspace($w->{database}, twin => 0);
 $there->ctl({ stdin => join "\n", grep { !/"object": ?"(agent|pipeline)/ }
