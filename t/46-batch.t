@@ -12,6 +12,7 @@ use CrmTest::Data;
 use CrmTest::Samples;
 use CrmTest::Session;
 use IO::Select;
+use List::Util qw(sum0);
 use Time::HiRes qw(time);
 
 my $prefork = ($ENV{CRM_MPM} || "event") eq "prefork";
@@ -24,7 +25,7 @@ my $slow = valgrinded() || sanitized() ? 10 : 1;
 # a process for each.
 my $database = database();
 my %CONF = (database => $database, children => $prefork ? 36 : 1, threads => 40,
-    unlimited => 1, shows => ["server-status"]);
+    unlimited => 1, shows => [qw(server-status metrics)]);
 my $CONF = "MaxKeepAliveRequests 0\n";
 my $httpd = httpd(%CONF, conf => $CONF);
 # Each of its reads is a statement.
@@ -63,14 +64,13 @@ sub ask_all {
     return answers($clients, scalar @paths);
 }
 
-# Send requests by CODE, and wait until SERVER has admitted all of N: they wait
-# for the database.
-sub admitted {
+# Run CODE, and wait until N requests at SERVER use or wait for a connection.
+sub waiting {
     my ($server, $n, $code) = @_;
-    my $before = $server->client->counter("ReadsAdmitted");
 
     $code->();
-    wait_for(sub { $server->client->counter("ReadsAdmitted") - $before == $n }, 30)
+    wait_for(sub { $n == sum0($server->client->get("/metrics")->body
+        =~ /^crmapi_connections_(?:used|waiting) (\d+)$/mg) }, 30)
         or die "CrmTest: the requests do not come\n";
 }
 
@@ -196,7 +196,7 @@ subtest "one connection: who waits for it shares the next statement" => sub {
     status_is($c->get("/api/v1/contacts/$_"), 200, "warm") for @ids[0 .. 9];
     my $let_go = holding($database, $LOCK);
     my $clients = clients($single, $w->key);
-    admitted($single, $CLIENTS, sub { ask($clients,
+    waiting($single, $CLIENTS, sub { ask($clients,
         map { "/contacts/$ids[$_]" } 0 .. $CLIENTS - 1) });
     my $count = $single->shared_by(sub {
         $let_go->();
@@ -296,7 +296,7 @@ subtest "httpd stops while requests wait" => sub {
     my $let_go = holding($database, $LOCK);
     ask($clients, "/contacts/$ids[0]");
     wait_blocked($database, 1);
-    admitted($single, $CLIENTS - 1, sub { ask([@$clients[1 .. $CLIENTS - 1]],
+    waiting($single, $CLIENTS, sub { ask([@$clients[1 .. $CLIENTS - 1]],
         map { "/contacts/$ids[$_]" } 1 .. $CLIENTS - 1) });
     kill WINCH => $single->pid;
     my $sockets = IO::Select->new(map { $_->{socket} } @$clients);
