@@ -677,6 +677,21 @@ subtest "what has changed since a dump, restored: the same as a whole dump" => s
     like($err, qr/rows of the table contact would not be those of the dump/,
         "one that lacks a row is refused");
     same_dump(dump_of($third, $w->id), $there_was, "and changes nothing, too");
+    # nor does one that was forged
+    my $whole = read_file("$scratch/changes") =~ s/^\{"sha256".*\n\z//mr;
+    my ($mine, $none) = ($w->agent, uuid());
+    for my $forged (
+        [$whole =~ s/^(\{"table":"workspace",.*\n)[^\\].*\n/$1/mr,
+            qr/stdin: line \d+: a dump has one workspace/],
+        [$whole =~ s/^\Q$late\E\t/x\t/mr, qr/stdin: line \d+: .*22P02/],
+        [$whole =~ s/^(\Q$late\E\t.*?)\Q$mine\E/$1$none/mr, qr/stdin: .*23503/]) {
+        my ($text, $why) = @$forged;
+        isnt($text, $whole, "one that was forged");
+        ($code, undef, $err) = crmapictl($third, { stdin => signed($text) },
+            "workspace", "restore");
+        like($err, $why, "is refused, and where is said");
+    }
+    same_dump(dump_of($third, $w->id), $there_was, "they change nothing either");
     my $done = crmapictl_json($third, "workspace", "restore", "$scratch/changes");
     is($done->{id}, $w->id, "what is said about it");
     cmp_ok($done->{$_}, ">", 0, "rows were $_") for qw(written deleted);
