@@ -70,9 +70,9 @@ sub fill {
         headers => { "Idempotency-Key" => "once",
             "Content-Type" => "application/json" });
     status_is($r, 201, "a contact with a key");
-    $c->post("/api/v1/contacts/upsert", { contacts => [{ bot_id => $w->agent,
-        emails => ['up@dump.example'] }] }, headers =>
-        { "Idempotency-Key" => "upsert" });
+    status_is($c->post("/api/v1/contacts/upsert", { bot_id => $w->agent,
+        contacts => [{ emails => ['up@dump.example'] }] }, headers =>
+        { "Idempotency-Key" => "upsert" }), 200, "an upsert with one");
     status_is($httpd->client->request("POST",
         "/crmapi/intake/v1/forms/$form", body => "email=f\@dump.example",
         headers => { "Content-Type" => "application/x-www-form-urlencoded" }),

@@ -315,8 +315,8 @@ subtest "dumped, restored and exported with the workspace" => sub {
     is(scalar @lines, scalar @had, "export has them");
     is_deeply([grep { exists $_->{workspace_id} } @lines], [],
         "without the workspace, whose export it is");
-    is_deeply([map { $_->{action} } reverse @lines], [map { $_->{action} } @had],
-        "in their order");
+    is_deeply([map { [@$_{qw(at action)}] } reverse @lines],
+        [map { [@$_{qw(at action)}] } @had], "in their order, with their times");
     unlike($w->ctl("export", "--workspace", $w->id), qr/"object":"audit"/,
         "if it is asked for them: an import takes none");
 };

@@ -111,8 +111,9 @@ static const struct extra_t {
     const char *sql;            /* returns lines */
 } extras[] = {
     {"audit", "SELECT json_build_object('object', 'audit')::jsonb ||"
-     " (to_jsonb(a) - 'workspace_id') FROM crmapi.audit a WHERE a.workspace_id ="
-     " $1::uuid ORDER BY a.at, a.id"},
+     " (to_jsonb(a) - 'workspace_id') || jsonb_build_object('at', to_char(a.at"
+     " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"'))"
+     " FROM crmapi.audit a WHERE a.workspace_id = $1::uuid ORDER BY a.at, a.id"},
     {"usage", "SELECT json_build_object('object', 'usage')::jsonb ||"
      " (to_jsonb(u) - 'workspace_id') FROM crmapi.usage u WHERE u.workspace_id ="
      " $1::uuid ORDER BY u.day"},
