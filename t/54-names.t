@@ -101,7 +101,7 @@ subtest "5.5 a database whose name the name service is silent about" => sub {
     is($ask->(), 401, "it is asked");
     lead("db.test", "silent");
     is($ask->(), 401, "the connections that there are serve");
-    $server->sql("postgres", "SELECT pg_terminate_backend(pid) FROM"
+    $server->sql("postgres", "SELECT pg_terminate_backend(pid, 20000) FROM"
         . " pg_stat_activity WHERE usename = '$api'");
     my @clients = map { CrmTest::Child->start($ask) } 1 .. 6;
     my $began = time;
