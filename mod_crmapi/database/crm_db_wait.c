@@ -225,26 +225,17 @@ PGresult *crm_db_command(crm_conn_t *conn, const char *sql)
     return PQsendQuery(conn->pg, sql) ? crm_db_results(conn) : NULL;
 }
 
-/* Return whether CONN has a connect_timeout, and set its NAMELESS. Scratch memory is in
- * POOL. */
-static int has_connect_timeout(crm_conn_t *conn, apr_pool_t *pool)
-{
-    PQconninfoOption *options = PQconninfo(conn->pg);
-    int has = atoi(crm_hosts_value(options, "connect_timeout")) > 0;
-
-    conn->nameless = conn->until
-                     && crm_hosts_silent(options, conn->until, pool);
-    PQconninfoFree(options);
-    return has;
-}
-
 int crm_db_reset(crm_conn_t *conn, apr_pool_t *pool)
 {
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     PGconn *pg = conn->pg;
-    int limited = has_connect_timeout(conn, pool);
+    PQconninfoOption *options = PQconninfo(pg);
+    int limited = atoi(crm_hosts_value(options, "connect_timeout")) > 0;
     short events;
 
+    conn->nameless = conn->until
+                     && crm_hosts_silent(options, conn->until, pool);
+    PQconninfoFree(options);
     if (conn->nameless) {
         return 0;
     }
