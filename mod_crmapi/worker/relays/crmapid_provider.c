@@ -88,9 +88,9 @@ static void add_message(crm_buf_t *buf, const crmd_message_t *message,
     crm_buf_putc(buf, '}');
 }
 
-/* Return the verdict for an answer of STATUS. After a gateway error (502, 504),
- * or while a request with the same key is in progress (409), the provider may
- * have accepted the message. */
+/* Return the verdict for an answer of STATUS about the message. After a gateway
+ * error (502, 504), or while a request with the same key is in progress (409), the
+ * provider may have accepted the message. */
 static crmd_verdict_t verdict_of(int status)
 {
     if (status < 300) {
@@ -99,11 +99,7 @@ static crmd_verdict_t verdict_of(int status)
     if (status == 409 || status == 502 || status == 504) {
         return CRMD_UNKNOWN;
     }
-    if (status >= 400 && status < 500 && status != 401 && status != 402
-        && status != 408 && status != 425 && status != 429) {
-        return CRMD_REFUSED;
-    }
-    return CRMD_NOT_NOW;
+    return status >= 400 && status < 500 ? CRMD_REFUSED : CRMD_NOT_NOW;
 }
 
 /* Fill RECEIPT from ANSWER. */
@@ -111,7 +107,7 @@ static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
                   apr_pool_t *pool)
 {
     if (!crmd_answer_fill(receipt, "the provider", "id", answer, pool)) {
-        crmd_receipt_fill(receipt, crmd_answer_is_foreign(answer, pool)
+        crmd_receipt_fill(receipt, crmd_answer_is_aside(answer, pool)
                           ? CRMD_NOT_NOW : verdict_of(answer->status),
                           crmd_answer_reason("the provider", answer, pool));
     }

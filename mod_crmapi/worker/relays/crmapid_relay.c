@@ -67,15 +67,33 @@ static json_object *member(const crmd_http_answer_t *answer, const char *name,
     return value;
 }
 
-int crmd_answer_is_foreign(const crmd_http_answer_t *answer, apr_pool_t *pool)
+/* Return whether ANSWER has a text that is no JSON object. */
+static int is_foreign(const crmd_http_answer_t *answer, apr_pool_t *pool)
 {
     json_object *object;
     apr_size_t offset;
 
-    return answer->len && (answer->status == 403 || answer->status == 404
-                           || answer->status == 405)
+    return answer->len
            && (crm_json_parse(&object, &offset, answer->body, answer->len, pool)
                || !json_object_is_type(object, json_type_object));
+}
+
+int crmd_answer_is_aside(const crmd_http_answer_t *answer, apr_pool_t *pool)
+{
+    switch (answer->status) {
+    case 401:                   /* the login is refused */
+    case 402:                   /* the account has no money */
+    case 408:
+    case 425:
+    case 429:
+        return 1;
+    case 403:
+    case 404:
+    case 405:
+        return is_foreign(answer, pool);
+    default:
+        return 0;
+    }
 }
 
 const char *crmd_answer_id(const crmd_http_answer_t *answer, const char *name,

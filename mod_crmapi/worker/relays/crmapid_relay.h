@@ -152,10 +152,11 @@ const char *crmd_sender_of(const crmd_message_t *message,
  * with "Re:", so that mail programs show it in the thread of the first. */
 const char *crmd_subject_of(const crmd_message_t *message, apr_pool_t *pool);
 
-/* Return whether ANSWER is a refusal that the provider did not write, since it has a
- * text that is no JSON object: that of a proxy while the provider restarts, or of
- * another program at a wrong URL. */
-int crmd_answer_is_foreign(const crmd_http_answer_t *answer, apr_pool_t *pool);
+/* Return whether ANSWER is a refusal (4xx) that says nothing about the message: one of
+ * the login or the account, one that asks for patience, or one that the provider did
+ * not write, since it has a text that is no JSON object: a proxy's while the provider
+ * restarts, or that of another program at a wrong URL. */
+int crmd_answer_is_aside(const crmd_http_answer_t *answer, apr_pool_t *pool);
 
 /* Return the string or number NAME of ANSWER's JSON, as one line in POOL; NULL
  * if it has none. */

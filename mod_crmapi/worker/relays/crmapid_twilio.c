@@ -136,26 +136,15 @@ static void add_form(crm_buf_t *buf, const crmd_message_t *message,
     }
 }
 
-/* Return the verdict for an answer of STATUS, which is not a success, with the error
- * CODE (NULL: none). Twilio has no idempotency key, so the verdict is CRMD_UNKNOWN
- * unless the answer is a clear refusal. */
+/* Return the verdict for an answer of STATUS about the message, which is not a
+ * success, with the error CODE (NULL: none). Twilio has no idempotency key, so the
+ * verdict is CRMD_UNKNOWN unless the answer is a clear refusal. */
 static crmd_verdict_t verdict_of(int status, const char *code)
 {
     if (status < 500 && code && CRM_IS_ONE_OF(code, account_errors)) {
         return CRMD_NOT_NOW;
     }
-    switch (status) {
-    case 401:                   /* the token is refused, not the message */
-    case 402:                   /* the account has no money */
-    case 408:
-    case 425:
-    case 429:
-    case 503:
-        return CRMD_NOT_NOW;
-    default:
-        break;
-    }
-    if (status < 400) {         /* redirects are not followed */
+    if (status < 400 || status == 503) {    /* redirects are not followed */
         return CRMD_NOT_NOW;
     }
     return status < 500 ? CRMD_REFUSED : CRMD_UNKNOWN;
@@ -171,7 +160,7 @@ static void judge(crmd_receipt_t *receipt, const crmd_http_answer_t *answer,
         return;
     }
     code = crmd_answer_id(answer, "code", pool);
-    crmd_receipt_fill(receipt, crmd_answer_is_foreign(answer, pool)
+    crmd_receipt_fill(receipt, crmd_answer_is_aside(answer, pool)
                           ? CRMD_NOT_NOW : verdict_of(answer->status, code),
                       crmd_answer_reason("Twilio", answer, pool));
     if (receipt->verdict == CRMD_REFUSED) {
