@@ -216,19 +216,20 @@ static void merge_object(const char **bind, const char *have, apr_pool_t *pool)
     *bind = crm_json_end(target, pool);
 }
 
-/* Merge the values that ITEM sends with those in BINDS, of what it matches: its
- * e-mails and phones before those sent (contract 10.3), and what on_match says. A
- * null in ITEM clears a list, and an invalid value has no bind. */
-static void merge_lists(const upsert_t *upsert, crm_values_t *values,
-                        const char *const *binds, json_object *item)
+/* Merge the values of ITEM, whose JSON is VALUE, with those in BINDS, of what it
+ * matches: its e-mails and phones before those sent (contract 10.3), and what on_match
+ * says. A null in VALUE clears a list, and an invalid value has no bind. What is too
+ * large then is an error of ITEM. */
+static void merge_lists(const upsert_t *upsert, item_t *item,
+                        const char *const *binds, json_object *value)
 {
     const crm_field_t *fields = upsert->kind->resource->fields;
     apr_pool_t *pool = upsert->call->pool;
 
     for (int i = 0; fields[i].name; i++) {
-        const char **bind = &values->binds[i];
+        const char **bind = &item->values.binds[i], *sent = *bind;
 
-        if (!*bind || !json_object_object_get(item, fields[i].name)) {
+        if (!sent || !json_object_object_get(value, fields[i].name)) {
             continue;
         }
         if (fields[i].type == &crm_type_emails
@@ -242,6 +243,9 @@ static void merge_lists(const upsert_t *upsert, crm_values_t *values,
         else if (fields[i].type == &crm_type_object && upsert->on_fields
                  && !strcmp(upsert->on_fields, "merge")) {
             merge_object(bind, binds[i], pool);
+        }
+        if (strcmp(*bind, sent)) {
+            crm_party_fits(&item->input, &fields[i], *bind, item->prefix);
         }
     }
 }
@@ -340,9 +344,7 @@ static void do_item(upsert_t *upsert, crm_parties_t *parties, int index,
                            item->prefix);
     check_external(upsert, item, parties, identity, contact);
     if (contact) {
-        merge_lists(upsert, &item->values, contact->binds, value);
-        crm_party_fits(&item->input, upsert->kind, &item->values,
-                       item->prefix);
+        merge_lists(upsert, item, contact->binds, value);
     }
     else {
         merge_new(upsert, &item->values);

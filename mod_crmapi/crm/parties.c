@@ -45,7 +45,8 @@ int crm_contact_index(const char *name)
 static const char *primary_of(const char *list, const char *member,
                               apr_pool_t *pool)
 {
-    json_object *array = list ? json_tokener_parse(list) : NULL;
+    json_object *array = list && strcmp(list, "[]") ? json_tokener_parse(list)
+                         : NULL;
     size_t count = array ? json_object_array_length(array) : 0;
     const char *primary = NULL;
 
@@ -497,14 +498,13 @@ int crm_parties_taken(const crm_parties_t *parties,
     return 0;
 }
 
-/* Set PARTY's keys after IDENTITY's values were merged into it. A key that the
- * database makes is IDENTITY's if PARTY had none, or got IDENTITY's text. */
-static void identify(crm_parties_t *parties,
-                     const crm_identity_t *identity, crm_party_t *party)
+/* Set PARTY's keys after IDENTITY's values were merged into it: TEXTS is what PARTY
+ * has now. A key that the database makes is IDENTITY's if PARTY had none, or got
+ * IDENTITY's text. */
+static void identify(crm_parties_t *parties, const crm_identity_t *identity,
+                     crm_party_t *party,
+                     const char *const texts[CRM_IDENTITY_KEYS])
 {
-    const char *texts[CRM_IDENTITY_KEYS];
-
-    parties->kind->texts(texts, party->binds, parties->pool);
     for (int key = 0; key < CRM_IDENTITY_KEYS; key++) {
         const crm_identity_key_t *is = &parties->kind->keys[key];
 
@@ -547,37 +547,23 @@ crm_party_t *crm_parties_create(crm_parties_t *parties,
     party->binds[crm_party_index(parties->kind, "created_at")] = parties->now;
     party->binds[crm_party_index(parties->kind, "updated_at")] = parties->now;
     APR_ARRAY_PUSH(parties->rows, crm_party_t *) = party;
-    identify(parties, identity, party);
+    identify(parties, identity, party, identity->texts);
     return party;
 }
 
-int crm_party_fits(crm_input_t *input, const crm_party_kind_t *kind,
-                   const crm_values_t *values, const char *prefix)
+void crm_party_fits(crm_input_t *input, const crm_field_t *field,
+                    const char *bind, const char *prefix)
 {
-    static const char *const grown[] = {"notes", "custom_fields", "tags",
-                                        "emails", "phone_numbers"};
-    int before = crm_input_errors(input);
+    json_object *value;
+    crm_buf_t json;
 
-    for (size_t i = 0; i < CRM_NELTS(grown); i++) {
-        int index = crm_party_index(kind, grown[i]);
-        const crm_field_t *field = &kind->resource->fields[index];
-        const char *bind = values->binds[index];
-        json_object *value;
-        crm_buf_t json;
-
-        if (!values->sent[index] || !bind) {
-            continue;
-        }
-        crm_buf_init(&json, 256, input->pool);
-        crm_type_write(&json, field, bind, strlen(bind));
-        crm_buf_putc(&json, '\0');
-        value = json_tokener_parse(json.data);
-        crm_type_parse(&bind, input, field,
-                       apr_pstrcat(input->pool, prefix, grown[i], NULL),
-                       value);
-        json_object_put(value);
-    }
-    return crm_input_errors(input) == before;
+    crm_buf_init(&json, 256, input->pool);
+    crm_type_write(&json, field, bind, strlen(bind));
+    crm_buf_putc(&json, '\0');
+    value = json_tokener_parse(json.data);
+    crm_type_parse(&bind, input, field,
+                   apr_pstrcat(input->pool, prefix, field->name, NULL), value);
+    json_object_put(value);
 }
 
 /* Return the later of NOW and BEFORE plus one millisecond (contract 6.6). */
@@ -601,6 +587,7 @@ void crm_parties_update(crm_parties_t *parties,
                         const crm_values_t *values)
 {
     const crm_field_t *fields = parties->kind->resource->fields;
+    const char *texts[CRM_IDENTITY_KEYS];
     int changed = 0;
 
     for (int i = 0; fields[i].name; i++) {
@@ -619,7 +606,8 @@ void crm_parties_update(crm_parties_t *parties,
     parties->changed[crm_party_index(parties->kind, "updated_at")] = 1;
     party->updated_at = later(parties->now, party->updated_at, parties->pool);
     party->binds[crm_party_index(parties->kind, "updated_at")] = party->updated_at;
-    identify(parties, identity, party);
+    parties->kind->texts(texts, party->binds, parties->pool);
+    identify(parties, identity, party, texts);
 }
 
 void crm_party_write(crm_buf_t *buf, const crm_party_kind_t *kind,

@@ -124,11 +124,10 @@ int crm_parties_check_refs(crm_parties_t *parties, crm_input_t *input,
 int crm_parties_has(const crm_parties_t *parties, const char *ref,
                     const char *id);
 
-/* Add an error to INPUT for each field in VALUES that is too large after it was
- * merged with the stored value. The names of fields begin with PREFIX. Return 1
- * if there is none. */
-int crm_party_fits(crm_input_t *input, const crm_party_kind_t *kind,
-                   const crm_values_t *values, const char *prefix);
+/* Add an error to INPUT if BIND, what FIELD has after a value was merged with the
+ * stored one, is too large. The field's name in the error begins with PREFIX. */
+void crm_party_fits(crm_input_t *input, const crm_field_t *field,
+                    const char *bind, const char *prefix);
 
 /* Return the party that has IDENTITY at this point of PARTIES: the one with its
  * id, or else with its external_id, or else the oldest with its e-mail or domain,

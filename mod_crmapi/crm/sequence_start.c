@@ -332,7 +332,7 @@ static void merge_objects(const char **merged_p, const char *have,
 }
 
 /* Merge the values sent with CONTACT's. A note that is added gets the date
- * TODAY. */
+ * TODAY. What is too large then is an error of START's input. */
 static void merge(start_t *start, const crm_party_t *contact,
                   const char *today)
 {
@@ -341,7 +341,7 @@ static void merge(start_t *start, const crm_party_t *contact,
 
     for (int i = 0; table[i].name; i++) {
         const char **bind = &values->binds[i];
-        const char *have = contact->binds[i];
+        const char *have = contact->binds[i], *sent = *bind;
 
         if (!values->sent[i]) {
             continue;
@@ -360,6 +360,9 @@ static void merge(start_t *start, const crm_party_t *contact,
             *bind = apr_pstrcat(start->pool, have ? have : "",
                                 have && *have ? "\n\n[" : "[", today, "] ",
                                 *bind, NULL);
+        }
+        if (*bind != sent) {
+            crm_party_fits(&start->input, &table[i], *bind, "contact.");
         }
     }
 }
@@ -503,8 +506,7 @@ static crm_party_t *put_contact(start_t *start, crm_parties_t *parties,
                                   : start->template_bot);
     }
     merge(start, contact, today);
-    if (!crm_party_fits(&start->input, &crm_party_contacts,
-                        &start->values, "contact.")) {
+    if (start->input.error) {
         return NULL;
     }
     crm_parties_update(parties, &start->identity, contact, &start->values);
