@@ -9,6 +9,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Child;
+use CrmTest::Process qw(end_process);
 use CrmTest::Redis;
 use CrmTest::Shared qw(is_back ask brief $LIMIT $PATIENT);
 use File::Temp qw(tempdir);
@@ -113,6 +114,86 @@ subtest "5.5 a database whose name the name service is silent about" => sub {
     lead("db.test", "127.0.0.1");
     ok(wait_for(sub { $ask->() == 401 }, 20), "then it is asked again");
     $httpd->stop;
+};
+
+# A server at 127.0.0.1 and its database; both, and the conninfo of crmapid with HOSTS.
+sub server_at {
+    my ($hosts) = @_;
+    my $port = free_port();
+    my $server = CrmTest::Postgres->start(port => $port,
+        listen_addresses => "'127.0.0.1'");
+    my $database = do { local $ENV{CRM_TEST_PG} = $server->host; database() };
+    return ($server, $database, "host=$hosts port=$port dbname=$database"
+        . " user=$CrmTest::Postgres::WORKER sslmode=disable gssencmode=disable");
+}
+
+# End all sessions of SERVER's crmapid.
+sub end_sessions {
+    $_[0]->sql("postgres", "SELECT pg_terminate_backend(pid, 20000) FROM"
+        . " pg_stat_activity WHERE usename = '$CrmTest::Postgres::WORKER'");
+}
+
+subtest "12.3 crmapid and a name service that is silent about its database" => sub {
+    my ($server, $database, $conninfo) = server_at("db.test");
+    lead("db.test", "127.0.0.1");
+    my $worker = worker(database => $database, env => \%env, conninfo => $conninfo,
+        expect_log => [qr/translate host name .*: the name service gave no answer/,
+            qr/CRM3003/]);
+    # which thread notices first that its session has ended, and how
+    $worker->may_log(qr/CRM2001: .* (?:57P01|server closed the connection)/);
+    lead("db.test", "silent");
+    end_sessions($server);
+    ok(wait_for(sub { $worker->log_text =~ /the name service gave no/ }, 20),
+        "it says so");
+    lead("db.test", "127.0.0.1");
+    ok(wait_for(sub { $worker->log_text =~ /CRM3004/ }, 20), "and goes on after it");
+    lead("db.test", "silent");
+    end_sessions($server);
+    ok(wait_for(sub { $worker->log_text =~ /CRM3004.*CRM3003/s }, 20), "again");
+    my $began = time;
+    $worker->stop;
+    cmp_ok(time - $began, "<", 6 * busy(), "it ends without an answer");
+};
+
+subtest "12.3 several names, of which one has no answer" => sub {
+    my ($server, $database, $conninfo) = server_at("db.test,127.0.0.1");
+    lead("db.test", "silent");
+    write_file("$scratch/service", "[crm]\n" . join("\n", split / /, $conninfo) . "\n");
+    for my $from ($conninfo, "service=crm") {
+        my $began = time;
+        my $worker = worker(database => $database, conninfo => $from,
+            env => { %env, PGSERVICEFILE => "$scratch/service" });
+        ok(wait_for(sub { $server->sql($database, "SELECT count(*) FROM"
+            . " crmapi.worker") }, 20), "the next one is used: $from");
+        cmp_ok(time - $began, "<", 12 * busy(), "soon");
+        $worker->stop;
+    }
+};
+
+subtest "12.3 a database whose name leads to another address" => sub {
+    my ($server, $database, $conninfo) = server_at("db.test");
+    lead("db.test", "127.0.0.1");
+    my $worker = worker(database => $database, env => \%env, conninfo => $conninfo,
+        expect_log => [qr/CRM2001: /, qr/CRM3003/]);
+    ok(wait_for(sub { $server->sql($database, "SELECT count(*) FROM"
+        . " crmapi.worker") }, 20), "it is used");
+    end_process(delete $server->{pid}, "INT", 20);
+    $server->configure(listen_addresses => "'127.0.0.2'");
+    $server->launch;
+    lead("db.test", "127.0.0.2");
+    ok(wait_for(sub { $worker->log_text =~ /CRM3004/ }, 30), "it is used there");
+    $worker->stop;
+};
+
+subtest "crmapictl and a name service that is silent" => sub {
+    my ($server, $database, $conninfo) = server_at("db.test");
+    lead("db.test", "silent");
+    my $began = time;
+    my ($code, undef, $err) = crmapictl(undef, { env => { %env, CRMAPI_DATABASE =>
+        $conninfo } }, "--timeout", 1, "status");
+    is($code, 1, "it fails");
+    like($err, qr/the name service gave no answer in time/, "and says why");
+    cmp_ok(time - $began, "<", 6 * busy(), "after the time limit");
 };
 
 subtest "16.1 a store whose name moves to another server" => sub {

@@ -119,23 +119,23 @@ static crm_error_t *add_param(crm_buf_t *out, const char *keyword,
 }
 
 /* Return what httpd shall use for KEYWORD, or NULL: libpq's default. OPTIONS are
- * the parameters of the connection. Those of --database, GIVEN, go before them:
- * they name all hosts, the connection has one. */
+ * the parameters of the connection. HOSTS, of crm_hosts_options(), name the hosts as
+ * the user does, the connection by their addresses. */
 static const char *value_of(const char *keyword,
                             const PQconninfoOption *options,
-                            const PQconninfoOption *given, ctl_t *ctl)
+                            const PQconninfoOption *hosts, ctl_t *ctl)
 {
-    const char *value = crm_hosts_value(given, keyword);
+    int names_hosts = !strcmp(keyword, "host") || !strcmp(keyword, "hostaddr")
+                      || !strcmp(keyword, "port");
+    const char *value = crm_hosts_value(names_hosts ? hosts : options,
+                                        keyword);
 
     while (options && options->keyword
            && strcmp(options->keyword, keyword)) {
         options++;
     }
-    if (!*value && options && options->val) {
-        value = options->val;
-    }
     if (!*value && !strcmp(keyword, "host")
-        && !*crm_hosts_value(given, "hostaddr")) {
+        && !*crm_hosts_value(hosts, "hostaddr")) {
         value = PQhost(crm_conn_pg(ctl->conn));
     }
     return value && *value && (!options || !options->compiled
@@ -143,16 +143,15 @@ static const char *value_of(const char *keyword,
            : NULL;
 }
 
-/* Append the parameters for LOGIN to OUT. OPTIONS are those of the connection,
- * GIVEN those of --database. */
+/* Append the parameters for LOGIN to OUT. OPTIONS and HOSTS: see value_of(). */
 static crm_error_t *add_params(crm_buf_t *out, const PQconninfoOption *options,
-                               const PQconninfoOption *given,
+                               const PQconninfoOption *hosts,
                                const char *login, ctl_t *ctl)
 {
     const char *host = PQhost(crm_conn_pg(ctl->conn));
 
     for (size_t i = 0; i < CRM_NELTS(shared); i++) {
-        const char *value = value_of(shared[i], options, given, ctl);
+        const char *value = value_of(shared[i], options, hosts, ctl);
 
         if (value) {
             CRM_ERR(add_param(out, shared[i], value, ctl));
@@ -169,8 +168,7 @@ crm_error_t *ctl_httpd_conf(ctl_t *ctl)
 {
     const char *line = strstr(ctl_httpd_sample, PARAMS);
     PQconninfoOption *options = PQconninfo(crm_conn_pg(ctl->conn));
-    PQconninfoOption *given = PQconninfoParse(ctl->options[CTL_DATABASE],
-                                              NULL);
+    PQconninfoOption *hosts = crm_hosts_options(ctl->options[CTL_DATABASE]);
     crm_error_t *error;
     const char *login = NULL;
     crm_buf_t params;
@@ -178,10 +176,10 @@ crm_error_t *ctl_httpd_conf(ctl_t *ctl)
     crm_buf_init(&params, 256, ctl->pool);
     error = find_login(&login, ctl);
     if (!error) {
-        error = add_params(&params, options, given, login, ctl);
+        error = add_params(&params, options, hosts, login, ctl);
     }
     PQconninfoFree(options);
-    PQconninfoFree(given);
+    PQconninfoFree(hosts);
     CRM_ERR(error);
     crm_buf_putc(&params, '\0');
     line += strlen(PARAMS);

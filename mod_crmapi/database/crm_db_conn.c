@@ -15,10 +15,17 @@
 #include "crm_db_prepared.h"
 #include "crm_db_private.h"
 #include "crm_hosts.h"
+#include "crm_time.h"
 
 /* The maximum number of reads that alive() makes. A socket that still has input
  * then counts as alive. */
 #define MAX_READS 64
+
+/* How long the name service may take for a connection of crm_conn_open() that is opened
+ * again and again, and for one that is opened once. An answer that is late is found by
+ * the next attempt: see crm_name_find(). */
+#define NAMES_TIME apr_time_from_sec(2)
+#define NAMES_ONCE apr_time_from_sec(20)
 
 /* Required session settings that the server reports. SAME is another spelling
  * of VALUE. If PREFIX is not 0, only the first PREFIX characters are
@@ -319,37 +326,65 @@ static crm_error_t *open_error(PGconn *pg, apr_pool_t *pool)
                           crm_hosts_cause(text, pool));
 }
 
-/* Pool cleanup: close the PGconn at DATA. */
+/* Pool cleanup: close the connection of the crm_conn_t at DATA. */
 static apr_status_t finish_cleanup(void *data)
 {
-    PQfinish(data);
+    crm_conn_t *conn = data;
+
+    PQfinish(conn->pg);
+    conn->pg = NULL;
     return APR_SUCCESS;
+}
+
+/* Return the time by which the name service must have answered for CONN. */
+static apr_time_t names_until(const crm_conn_t *conn)
+{
+    apr_interval_time_t timeout = conn->options.timeout;
+
+    return crm_time_monotonic() + (!timeout ? NAMES_ONCE
+                                   : timeout < NAMES_TIME ? timeout
+                                   : NAMES_TIME);
+}
+
+int crm_conn_connect(crm_conn_t *conn, apr_pool_t *pool)
+{
+    crm_hosts_found_t found;
+
+    conn->nameless = !crm_hosts_find(&found, conn->conninfo,
+                                     names_until(conn), pool);
+    if (!conn->nameless) {
+        /* Defaults. The conninfo overrides those that precede dbname. */
+        const char *const keywords[] = {"connect_timeout", "keepalives_idle",
+            "keepalives_interval", "keepalives_count", "tcp_user_timeout",
+            "dbname", "fallback_application_name", "host", "hostaddr", "port",
+            NULL};
+        const char *const values[] = {"10", "30", "10", "3", "60000",
+            conn->conninfo, "crmapi", found.host, found.hostaddr, found.port,
+            NULL};
+
+        PQfinish(conn->pg);
+        conn->pg = PQconnectdbParams(keywords, values, 1);
+        PQsetNoticeReceiver(conn->pg, take_notice, conn);
+    }
+    return !conn->nameless && PQstatus(conn->pg) == CONNECTION_OK;
 }
 
 crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
                            const crm_conn_options_t *options,
                            apr_pool_t *result_pool, apr_pool_t *scratch_pool)
 {
-    /* Defaults. CONNINFO overrides those that precede dbname. */
-    const char *const keywords[] = {"connect_timeout", "keepalives_idle",
-        "keepalives_interval", "keepalives_count", "tcp_user_timeout",
-        "dbname", "fallback_application_name", NULL};
-    const char *const values[] = {"10", "30", "10", "3", "60000", conninfo,
-        "crmapi", NULL};
     crm_conn_t *conn;
-    PGconn *pg;
 
     CRM_ERR(check_conninfo(conninfo, scratch_pool));
-    pg = PQconnectdbParams(keywords, values, 1);
-    if (!pg) {
-        return crm_error_logf(CRM_E_UNAVAILABLE, scratch_pool, "no memory");
-    }
-    apr_pool_cleanup_register(result_pool, pg, finish_cleanup,
+    conn = conn_create(NULL, options, result_pool);
+    conn->conninfo = apr_pstrdup(result_pool, conninfo);
+    apr_pool_cleanup_register(result_pool, conn, finish_cleanup,
                               apr_pool_cleanup_null);
-    if (PQstatus(pg) != CONNECTION_OK) {
-        return open_error(pg, scratch_pool);
+    if (!crm_conn_connect(conn, scratch_pool)) {
+        return conn->nameless ? crm_db_nameless(scratch_pool)
+               : conn->pg ? open_error(conn->pg, scratch_pool)
+               : crm_error_logf(CRM_E_UNAVAILABLE, scratch_pool, "no memory");
     }
-    conn = conn_create(pg, options, result_pool);
     crm_db_deadline(conn);
     CRM_ERR(crm_conn_ready(conn, scratch_pool));
     *conn_p = conn;

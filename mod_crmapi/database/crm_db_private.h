@@ -12,6 +12,7 @@
 /* A connection. */
 struct crm_conn_t {
     PGconn *pg;
+    const char *conninfo;       /* of crm_conn_open(); NULL: PG is another's */
     crm_conn_t *next;           /* next connection of the same pool */
     crm_conn_options_t options;
     int ready;                  /* checked and not used since */
@@ -95,6 +96,10 @@ PGresult *crm_db_results(crm_conn_t *conn);
 
 /* Send SQL, without parameters, and return crm_db_results(). */
 PGresult *crm_db_command(crm_conn_t *conn, const char *sql);
+
+/* Connect CONN, of crm_conn_open(), instead of as it was. Return whether it is
+ * connected. Scratch memory is in POOL. */
+int crm_conn_connect(crm_conn_t *conn, apr_pool_t *pool);
 
 /* Reset CONN's connection. Return 0 on an error or timeout. Scratch memory is in
  * POOL. */

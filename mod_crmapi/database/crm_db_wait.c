@@ -229,10 +229,15 @@ int crm_db_reset(crm_conn_t *conn, apr_pool_t *pool)
 {
     PostgresPollingStatusType state = PGRES_POLLING_WRITING;
     PGconn *pg = conn->pg;
-    PQconninfoOption *options = PQconninfo(pg);
-    int limited = atoi(crm_hosts_value(options, "connect_timeout")) > 0;
+    PQconninfoOption *options;
+    int limited;
     short events;
 
+    if (conn->conninfo) {
+        return crm_conn_connect(conn, pool);
+    }
+    options = PQconninfo(pg);
+    limited = atoi(crm_hosts_value(options, "connect_timeout")) > 0;
     conn->nameless = conn->until
                      && crm_hosts_silent(options, conn->until, pool);
     PQconninfoFree(options);

@@ -25,6 +25,19 @@ const char *crm_hosts_value(const PQconninfoOption *options,
     return "";
 }
 
+PQconninfoOption *crm_hosts_options(const char *conninfo)
+{
+    /* libpq reads all options, and then refuses one. With a password it does not read
+     * the file of passwords. */
+    const char *const keywords[] = {"dbname", "password", "sslmode", NULL};
+    const char *const values[] = {conninfo, "-", "-", NULL};
+    PGconn *pg = PQconnectStartParams(keywords, values, 1);
+    PQconninfoOption *options = PQconninfo(pg);
+
+    PQfinish(pg);
+    return options;
+}
+
 /* Return the number of parts of LIST, which commas separate. */
 static int count_parts(const char *list)
 {
@@ -62,7 +75,7 @@ static int count_hosts(const PQconninfoOption *options)
 
 int crm_hosts_count(const char *conninfo)
 {
-    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+    PQconninfoOption *options = crm_hosts_options(conninfo);
     int count = count_hosts(options);
 
     PQconninfoFree(options);
@@ -71,14 +84,10 @@ int crm_hosts_count(const char *conninfo)
 
 int crm_hosts_hang(const char *conninfo)
 {
-    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
-    const char *timeout = crm_hosts_value(options, "connect_timeout");
-    int hang;
+    PQconninfoOption *options = crm_hosts_options(conninfo);
+    int hang = count_hosts(options) > 1
+               && atoi(crm_hosts_value(options, "connect_timeout")) <= 0;
 
-    if (!*timeout && getenv("PGCONNECT_TIMEOUT")) {
-        timeout = getenv("PGCONNECT_TIMEOUT");
-    }
-    hang = count_hosts(options) > 1 && atoi(timeout) <= 0;
     PQconninfoFree(options);
     return hang;
 }
@@ -209,6 +218,28 @@ static const char *name_of(const PQconninfoOption *options, int index,
            || strchr("/@", *host) ? NULL : host;
 }
 
+/* Add the addresses of HOST to those of ADDRESSES, which are texts. Return NULL or why
+ * there is none, as crm_name_find() does. */
+static const char *add_addresses(apr_array_header_t *addresses,
+                                 const char *host, apr_time_t until)
+{
+    struct sockaddr_storage found[ADDRESSES];
+    socklen_t lengths[ADDRESSES];
+    const char *problem = crm_name_find(found, lengths, ADDRESSES, host, NULL,
+                                        until);
+
+    for (int i = 0; i < ADDRESSES && lengths[i]; i++) {
+        char text[NI_MAXHOST];
+
+        if (!getnameinfo((struct sockaddr *)&found[i], lengths[i], text,
+                         sizeof(text), NULL, 0, NI_NUMERICHOST)) {
+            APR_ARRAY_PUSH(addresses, const char *) = apr_pstrdup(
+                addresses->pool, text);
+        }
+    }
+    return problem;
+}
+
 apr_array_header_t *crm_hosts_addresses(const char **fault_p,
                                         const char *conninfo, int index,
                                         apr_time_t until,
@@ -216,29 +247,62 @@ apr_array_header_t *crm_hosts_addresses(const char **fault_p,
 {
     apr_array_header_t *addresses = apr_array_make(result_pool, 2,
                                                    sizeof(char *));
-    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
-    const char *host = name_of(options, index, result_pool), *problem;
-    struct sockaddr_storage found[ADDRESSES];
-    socklen_t lengths[ADDRESSES] = {0};
+    PQconninfoOption *options = crm_hosts_options(conninfo);
+    const char *host = name_of(options, index, result_pool);
+    const char *problem = host ? add_addresses(addresses, host, until) : NULL;
 
-    problem = host ? crm_name_find(found, lengths, ADDRESSES, host, NULL, until)
-                   : NULL;
     *fault_p = problem ? apr_pstrcat(result_pool, NAME "\"...\" to address: ",
                                      problem, NULL) : NULL;
     PQconninfoFree(options);
     if (!host) {
         APR_ARRAY_PUSH(addresses, const char *) = NULL;
     }
-    for (int i = 0; i < ADDRESSES && lengths[i]; i++) {
-        char text[NI_MAXHOST];
+    return addresses;
+}
 
-        if (!getnameinfo((struct sockaddr *)&found[i], lengths[i], text,
-                         sizeof(text), NULL, 0, NI_NUMERICHOST)) {
-            APR_ARRAY_PUSH(addresses, const char *) = apr_pstrdup(result_pool,
-                                                                  text);
+/* Add PART to LIST, whose parts commas separate; it has COUNT of them. */
+static void add_part(const char **list, int count, const char *part,
+                     apr_pool_t *pool)
+{
+    *list = count ? apr_pstrcat(pool, *list, ",", part, NULL) : part;
+}
+
+int crm_hosts_find(crm_hosts_found_t *found_p, const char *conninfo,
+                   apr_time_t until, apr_pool_t *result_pool)
+{
+    apr_array_header_t *addresses = apr_array_make(result_pool, 2,
+                                                   sizeof(char *));
+    PQconninfoOption *options = crm_hosts_options(conninfo);
+    const char *hosts = crm_hosts_value(options, "host");
+    const char *ports = crm_hosts_value(options, "port");
+    int count = count_hosts(options), names = 0, parts = 0;
+
+    memset(found_p, 0, sizeof(*found_p));
+    for (int i = 0; i < count; i++) {
+        const char *name = name_of(options, i, result_pool), *problem = NULL;
+
+        apr_array_clear(addresses);
+        if (name) {
+            names++;
+            problem = add_addresses(addresses, name, until);
+        }
+        if (!addresses->nelts && problem != crm_name_late) {
+            APR_ARRAY_PUSH(addresses, const char *) = "";
+        }
+        for (int j = 0; j < addresses->nelts; j++, parts++) {
+            add_part(&found_p->host, parts, part_of(hosts, i, result_pool),
+                     result_pool);
+            add_part(&found_p->hostaddr, parts,
+                     APR_ARRAY_IDX(addresses, j, const char *), result_pool);
+            add_part(&found_p->port, parts, part_of(ports, i, result_pool),
+                     result_pool);
         }
     }
-    return addresses;
+    PQconninfoFree(options);
+    if (!names) {
+        memset(found_p, 0, sizeof(*found_p));
+    }
+    return parts > 0;
 }
 
 int crm_hosts_silent(const PQconninfoOption *options, apr_time_t until,
@@ -283,17 +347,23 @@ crm_params_t crm_hosts_one(const char *conninfo, int index,
                                                   sizeof(char *));
     apr_array_header_t *values = apr_array_make(result_pool, 16,
                                                 sizeof(char *));
-    PQconninfoOption *options = PQconninfoParse(conninfo, NULL);
+    PQconninfoOption *given = PQconninfoParse(conninfo, NULL);
+    PQconninfoOption *options = crm_hosts_options(conninfo);
     crm_params_t params;
 
-    for (const PQconninfoOption *o = options; o && o->keyword; o++) {
-        if (o->val) {
+    for (const PQconninfoOption *o = given; o && o->keyword; o++) {
+        if (o->val && !is_list(o->keyword)) {
             add_param(keywords, values, apr_pstrdup(result_pool, o->keyword),
-                      is_list(o->keyword)
-                      ? part_of(o->val, index, result_pool)
-                      : apr_pstrdup(result_pool, o->val));
+                      apr_pstrdup(result_pool, o->val));
         }
     }
+    for (const PQconninfoOption *o = options; o && o->keyword; o++) {
+        if (o->val && is_list(o->keyword)) {
+            add_param(keywords, values, apr_pstrdup(result_pool, o->keyword),
+                      part_of(o->val, index, result_pool));
+        }
+    }
+    PQconninfoFree(given);
     PQconninfoFree(options);
     if (address) {
         add_param(keywords, values, "hostaddr", address);

@@ -29,11 +29,29 @@ const char *crm_hosts_fault(const char *conninfo, apr_pool_t *result_pool);
 const char *crm_hosts_label(const char *conninfo, const char *user,
                             apr_pool_t *result_pool);
 
+/* Return libpq's options for CONNINFO, with those of its service and of the
+ * environment, for PQconninfoFree(); NULL: no memory. Nothing is connected to. That
+ * costs the values of password and sslmode. */
+PQconninfoOption *crm_hosts_options(const char *conninfo);
+
 /* Keywords and values for PQconnectdbParams(), each ended by a NULL. */
 typedef struct crm_params_t {
     const char **keywords;
     const char **values;
 } crm_params_t;
+
+/* Values for libpq's options of these names, which have a part for each address. All
+ * are NULL if there is nothing to look up. */
+typedef struct crm_hosts_found_t {
+    const char *host, *hostaddr, *port;
+} crm_hosts_found_t;
+
+/* Set *FOUND_P, in RESULT_POOL, to the addresses of the hosts of CONNINFO. The name
+ * service has until UNTIL: see crm_name_find(). A host that it says nothing about by
+ * then is left out. One that it does not know has no address: libpq says why. Return 0
+ * if all were left out. */
+int crm_hosts_find(crm_hosts_found_t *found_p, const char *conninfo,
+                   apr_time_t until, apr_pool_t *result_pool);
 
 /* Return the number of hosts that CONNINFO (libpq's syntax) names, at least
  * 1. */

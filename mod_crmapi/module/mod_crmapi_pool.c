@@ -383,7 +383,7 @@ int crmapi_pool_may_open(crmapi_pool_t *pool, apr_time_t until, apr_pool_t *p)
     if (!lacks(pool)) {
         return 1;
     }
-    options = PQconninfoParse(pool->settings->params, NULL);
+    options = crm_hosts_options(pool->settings->params);
     silent = crm_hosts_silent(options, until, p);
     PQconninfoFree(options);
     return !silent;
