@@ -64,12 +64,12 @@ static const struct {
      " iso885915 latin9 l9 latin0 isolatin9 isoir203 cp923 cp28605 "},
     {{"ISO-8859-16", CRM_MAIL_ICONV},
      " iso885916 latin10 l10 isoir226 cp28606 "},
-    {{"windows-1250", CRM_MAIL_SINGLE}, " cp1250 windowslatin2 "},
+    {{"windows-1250", CRM_MAIL_SINGLE}, " cp1250 windowslatin2 msee "},
     {{"windows-1251", CRM_MAIL_SINGLE}, " cp1251 windowscyrillic "},
     {{"windows-1253", CRM_MAIL_SINGLE}, " cp1253 windowsgreek "},
-    {{"windows-1255", CRM_MAIL_SINGLE}, " cp1255 windowshebrew "},
-    {{"windows-1256", CRM_MAIL_SINGLE}, " cp1256 windowsarabic "},
-    {{"windows-1257", CRM_MAIL_SINGLE}, " cp1257 windowsbaltic "},
+    {{"windows-1255", CRM_MAIL_SINGLE}, " cp1255 windowshebrew mshebr "},
+    {{"windows-1256", CRM_MAIL_SINGLE}, " cp1256 windowsarabic msarab "},
+    {{"windows-1257", CRM_MAIL_SINGLE}, " cp1257 windowsbaltic winbaltrim "},
     {{"windows-1258", CRM_MAIL_SINGLE}, " cp1258 windowsvietnamese "},
     {{"ibm-866", CRM_MAIL_SINGLE}, " cp866 dosrussian "},
     {{"KOI8-R", CRM_MAIL_SINGLE}, " koi8r koi8 koi cp20866 cp878 "},
@@ -128,7 +128,7 @@ static const struct {
 /* What stands before the number of a code page, with the longest first. */
 static const char *const pages[] = {
     "microsoftcp", "codepage", "windows", "oem", "msdos", "dos", "ibm", "win",
-    "ms", "cp", "ccsid", ""
+    "ms", "cp", "ccsid", "pc", ""
 };
 
 /* Return the charset of the label NAME in the table, or NULL. */
@@ -178,31 +178,42 @@ static const crm_mail_charset_t *find_iso(const char *name)
     if (strncmp(name, "8859", 4) || !apr_isdigit(name[4])) {
         return NULL;
     }
-    /* 1 to 16, before a year, "e", "i" or "windows" */
+    /* 1 to 16, before a year ("iso88591" and "1987"), "e", "i" or "windows" */
     number = name[4] - '0';
-    if (number == 1 && name[5] >= '0' && name[5] <= '6') {
+    if (number == 1 && name[5] >= '0' && name[5] <= '6'
+        && strspn(name + 4, "0123456789") != 5) {
         number = 10 + name[5] - '0';
     }
     apr_snprintf(made, sizeof(made), "iso8859%ld", number);
     return find(made);
 }
 
-/* Return the charset of NAME, a code page's number behind its maker, or NULL. */
-static const crm_mail_charset_t *find_page(const char *name)
+/* Return the number of the code page NAME, which stands behind its maker; 0 if
+ * NAME is none. */
+static long page_number(const char *name)
 {
     for (size_t i = 0; i < CRM_NELTS(pages); i++) {
         size_t len = strlen(pages[i]);
-        char made[LABEL_BYTES], *end;
+        char *end;
         long number;
 
         if (strncmp(name, pages[i], len) || !apr_isdigit(name[len])) {
             continue;
         }
         number = strtol(name + len, &end, 10);
-        apr_snprintf(made, sizeof(made), "cp%ld", number);
-        return *end ? NULL : find(made);
+        return *end || number > 99999 ? 0 : number;
     }
-    return NULL;
+    return 0;
+}
+
+/* Return the charset of the code page NAME in the table, or NULL. */
+static const crm_mail_charset_t *find_page(const char *name)
+{
+    char made[LABEL_BYTES];
+    long number = page_number(name);
+
+    apr_snprintf(made, sizeof(made), "cp%ld", number);
+    return number ? find(made) : NULL;
 }
 
 /* Return the charset of the normalized NAME, or NULL. */
@@ -248,6 +259,21 @@ static crm_mail_charset_t find_icu(const char *name)
     return charset;
 }
 
+/* Likewise, of a code page in any of its forms ("DOS-852", "x-cp852"). */
+static crm_mail_charset_t find_icu_page(const char *name)
+{
+    crm_mail_charset_t charset = find_icu(name);
+    long number = page_number(name + (*name == 'x'));
+
+    if (!charset.name && number) {
+        char made[LABEL_BYTES];
+
+        apr_snprintf(made, sizeof(made), "ibm-%ld", number);
+        charset = find_icu(made);
+    }
+    return charset;
+}
+
 crm_mail_charset_t crm_mail_label(const char *label)
 {
     const crm_mail_charset_t *found = NULL;
@@ -266,7 +292,7 @@ crm_mail_charset_t crm_mail_label(const char *label)
         normalize(behind, dot + 1, 1);
         found = find_any(behind);
     }
-    return found ? *found : find_icu(first);
+    return found ? *found : find_icu_page(first);
 }
 
 const char *crm_mail_label_in_html(const char *bytes, apr_size_t len,
