@@ -60,25 +60,47 @@ static const char *const says[] = {
     "not in my validrcptto list", "user not active", "deactivated mailbox",
     "user is terminated", "unknown virtual user",
     "does not exist at the organization", "non-existent user",
-    "addresses were unknown",
+    "addresses were unknown", "rcpt does not exist", "dosn't exist",
+    "recipients not exist", "trying to reach does not exist",
+    "trying to reach doesn't exist", "id does not exist",
+    "no user here by that name", "does not have an account",
+    "doesn't have an account", "mailbox name not allowed",
+    "mailbox name invalid", "mailbox is not found", "is no longer in use",
+    "no longer in service", "no longer valid", "not a local address",
+    "username unknown", "mailbox has been deleted", "mailbox was deleted",
+    "account has been deleted", "account was deleted", "account unavailable",
+    "account is unavailable", "account not available",
     /* the domain, as 5.1.2 */
     "host unknown", "unknown host", "no such domain", "unknown domain",
     "domain does not exist", "domain doesn't exist", "nullmx", "null mx",
+    "domain not found", "domain name not found", "nxdomain",
+    "non-existent hosts", "non-existent domain",
     /* Notes */
     "not listed in public name & address book",
     "ディレクトリのリストにありません", "ディレクトリには見つかりません",
     /* German, French, Spanish, Italian, Portuguese, Dutch, Russian */
     "benutzer unbekannt", "unbekannter benutzer", "benutzer nicht gefunden",
-    "empfänger unbekannt", "unbekannter empfänger",
-    "empfänger existiert nicht", "empfaenger existiert nicht",
-    "empfaenger unbekannt", "adresse existiert nicht",
-    "postfach existiert nicht", "utilisateur inconnu", "destinataire inconnu",
-    "adresse inconnue", "boîte inexistante", "nessun utente simile",
-    "no existe dicha persona", "no existe ese usuario", "usuario desconocido",
-    "usuario no existe", "destinatario desconocido", "utente sconosciuto",
+    "empfänger unbekannt", "unbekannter empfänger", "empfaenger unbekannt",
+    "utilisateur inconnu", "destinataire inconnu", "adresse inconnue",
+    "boîte inexistante", "nessun utente simile", "usuario desconocido",
+    "destinatario desconocido", "utente sconosciuto",
     "destinatario sconosciuto", "indirizzo inesistente", "casella inesistente",
-    "usuário desconhecido", "usuário não existe", "destinatário desconhecido",
-    "gebruiker onbekend", "пользователь не найден",
+    "usuário desconhecido", "destinatário desconhecido",
+    "gebruiker onbekend", "пользователь не найден", "ящик не найден",
+    "получатель не найден", "нет такого пользователя",
+    "неизвестный пользователь", "nieznany użytkownik", "neznámý uživatel",
+    "okänd användare", "ukendt bruger", "ukjent bruker",
+    "tuntematon käyttäjä", "ismeretlen felhasználó", "utilizator necunoscut",
+    "bilinmeyen kullanıcı", "άγνωστοσ χρήστησ",
+    /* "does not exist", of whatever */
+    "n'existe pas", "existiert nicht", "no existe", "non esiste",
+    "não existe", "nao existe", "bestaat niet", "nie istnieje", "neexistuje",
+    "finns inte", "findes ikke", "eksisterer ikke", "finnes ikke",
+    "ei ole olemassa", "ei löydy", "nem létezik", "nu există", "nu exista",
+    "не существует", "не існує", "не съществува", "ne postoji", "ne obstaja",
+    "δεν υπάρχει", "mevcut değil", "kullanıcı bulunamadı",
+    "alıcı bulunamadı", "לא קיים", "غير موجود", "không tồn tại",
+    "ไม่พบผู้ใช้", "tidak ditemukan",
     /* what Gmail says in further languages, and in these */
     "adresse nicht gefunden", "adresse konnte nicht gefunden werden",
     "empfänger wurde nicht gefunden", "adresse introuvable",
@@ -90,7 +112,11 @@ static const char *const says[] = {
     /* Chinese, Japanese, Korean */
     "アドレス不明", "找不到地址", "주소를 찾을 수 없", "用户不存在",
     "收件人不存在", "邮箱不存在", "地址不存在", "宛先不明",
-    "ユーザーが存在しません", "アドレスが見つかりません", "존재하지 않는"
+    "存在しません", "アドレスが見つかりません", "宛先が見つかりません",
+    "ユーザーが見つかりません", "존재하지 않", "사용자를 찾을 수 없",
+    "없는 사용자", "使用者不存在", "帳號不存在", "账号不存在", "帐号不存在",
+    "信箱不存在", "郵箱不存在", "查無此人", "查无此人", "無此用戶", "无此用户",
+    "無此使用者"
 };
 
 /* Words of a paragraph that speaks of something else. */
@@ -103,7 +129,10 @@ static const char *const says_not[] = {
     "sender verif",
     "from address", "your ip", "dmarc", "spf ", "dkim", "authenticat",
     "too large", "size limit", "rate limit", "too many", "temporarily disabled",
-    "disabled temporar"
+    "disabled temporar", "try again", "reverse dns", "ptr record",
+    /* the sender, in other languages */
+    "absender", "expéditeur", "remitente", "mittente", "remetente",
+    "afzender", "nadawc", "отправител"
 };
 
 /* Words that say that the address exists, whatever the status is. */
@@ -170,7 +199,8 @@ static apr_size_t status_length(const char *c)
     }
     digits = strspn(c + 4, "0123456789");
     if (!digits || digits > 3 || apr_isalpha(c[4 + digits])
-        || (c[4 + digits] == '.' && apr_isdigit(c[5 + digits]))) {
+        || ((c[4 + digits] == '.' || c[4 + digits] == '-')
+            && apr_isdigit(c[5 + digits]))) {
         return 0;
     }
     return 4 + digits;
@@ -263,7 +293,7 @@ static void drop_addresses(char *text)
 }
 
 /* Return the LEN bytes of the paragraph at TEXT, folded, with each run of white space
- * as one blank, with "'" for U+2019 and without addresses, in POOL. */
+ * or underscores ("BAD_RECIPIENT") as one blank, with "'" for U+2019 and without addresses, in POOL. */
 static const char *flatten(const char *text, apr_size_t len, apr_pool_t *pool)
 {
     static const char curly[] = "’";
@@ -274,7 +304,7 @@ static const char *flatten(const char *text, apr_size_t len, apr_pool_t *pool)
             *out++ = '\'';
             i += 2;
         }
-        else if (!apr_isspace(text[i])) {
+        else if (!apr_isspace(text[i]) && text[i] != '_') {
             *out++ = text[i];
         }
         else if (out > flat && out[-1] != ' ') {
