@@ -329,23 +329,15 @@ subtest "17.5 why an address is suppressed, and what lifts that" => sub {
     }
 };
 
-# A job of S that a worker has leased, as the first parameters of what it calls.
-sub leased {
-    my ($s, $kind, %payload) = @_;
-    my $id = sql($db, row("job", %{$s->{in}}, kind => $kind, payload => \%payload,
-        state => "leased", leased_by => "w", attempts => 1,
-        leased_until => \"now() + interval '1 h'") =~ s/;\n$/ RETURNING id/r);
-    return "'$s->{id}', $id, 'w', 1";
-}
-
 # An answer in a conversation of S with MEMBERS, as the next parameters.
 sub answered {
     my ($s, $type, %members) = @_;
     my $talk = talk($s, type => $type);
     my $id = message($s, $talk, role => "human", content => "x",
         status => "queued", %members);
-    return ($id, leased($s, "answer.send", conversation_id => $talk,
-        message_id => $id) . ", '$talk', '$id'");
+    my (undef, $job) = leased($s, "answer.send", conversation_id => $talk,
+        message_id => $id);
+    return ($id, "$job, '$talk', '$id'");
 }
 
 subtest "19.2 which suppressions hold an answer back, and of which address" => sub {
@@ -463,7 +455,7 @@ subtest "19 what a mail to a chat's visitor tells: what was said and not seen" =
         }
         sql($db, row("chat_unseen", %{$s->{in}}, conversation_id => $talk,
             since => "2026-12-04T00:00Z"));
-        my $job = leased($s, "answer.chat", conversation_id => $talk);
+        my (undef, $job) = leased($s, "answer.chat", conversation_id => $talk);
         sql($db, "SELECT crmapi.chat_mail($job, '$talk')");
         my ($mail) = sql($db, "SELECT content, to_identifier, content_type,
             metadata, status FROM crmapi.message WHERE conversation_id = '$talk'
@@ -515,7 +507,7 @@ subtest "19 what a mail to a chat's visitor tells: what was said and not seen" =
     ($says, undef, $ids) = $mailed->({}, @many);
     is($says, "v\@x.example: " . join("|", 1 .. 100), "of many the first 100");
     my $talk = value("message", $ids->[0], "conversation_id");
-    my $job = leased($s, "answer.chat", conversation_id => $talk);
+    my (undef, $job) = leased($s, "answer.chat", conversation_id => $talk);
     sql($db, "SELECT crmapi.chat_mail($job, '$talk')");
     is(sql($db, "SELECT content FROM crmapi.message WHERE conversation_id = '$talk'
         AND role = 'system' ORDER BY created_at DESC, id DESC LIMIT 1"), "101",

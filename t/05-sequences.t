@@ -80,20 +80,11 @@ subtest "one sequence for an idempotency key (contract 11.2)" => sub {
 
 # ---- what stops an enrollment, and what is sent -----------------------------------
 
-# A job of S that a worker has leased, as the first parameters of what it calls.
-sub leased {
-    my ($s, %payload) = @_;
-    my $id = sql($db, row("job", %{$s->{in}}, kind => "sequence.step",
-        payload => \%payload, state => "leased", leased_by => "w", attempts => 1,
-        leased_until => \"now() + interval '1 h'") =~ s/;\n$/ RETURNING id/r);
-    return ($id, "'$s->{id}', $id, 'w', 1");
-}
-
 # What step_take() says of the step number N of E at MOMENT, if its agent may send
 # LIMIT a day: "send", "wait 2026-12-04 15:00:00".
 sub take {
     my ($s, $e, $n, $moment, $limit) = @_;
-    my ($id, $job) = leased($s, enrollment_id => $e->{id},
+    my ($id, $job) = leased($s, "sequence.step", enrollment_id => $e->{id},
         step_id => $e->{steps}[$n - 1]);
     return join " ", grep { defined } map { @$_ } sql($db, "SELECT verdict,
         until AT TIME ZONE 'UTC' FROM crmapi.step_take($job, '$e->{id}',
@@ -103,7 +94,7 @@ sub take {
 # Record that step number N of E was sent at MOMENT, under the relay's id ID.
 sub sent {
     my ($s, $e, $n, $moment, $id) = @_;
-    my (undef, $job) = leased($s, enrollment_id => $e->{id},
+    my (undef, $job) = leased($s, "sequence.step", enrollment_id => $e->{id},
         step_id => $e->{steps}[$n - 1]);
     sql($db, "UPDATE crmapi.enrollment_step SET status = 'sending' WHERE
         id = '$e->{steps}[$n - 1]'; SELECT crmapi.step_sent($job, '$e->{id}',
@@ -212,7 +203,7 @@ subtest "a step that was not sent: what becomes of it" => sub {
         my ($status, $after, @becomes) = @$_;
         my $e = enrolled($s, status => $status, steps => [{
             status => "sending" }]);
-        my ($id, $job) = leased($s, enrollment_id => $e->{id},
+        my ($id, $job) = leased($s, "sequence.step", enrollment_id => $e->{id},
             step_id => $e->{steps}[0]);
         sql($db, "SELECT crmapi.step_failed($job, '$e->{id}', '$e->{steps}[0]',
             'no', $after)");
@@ -242,7 +233,8 @@ subtest "what the end of an enrollment leaves, and what it says" => sub {
             { status => "sending" }, {}]);
         my ($sending, $waits) = @{$e->{steps}};
         my ($sends, $later, $asks) = map { $job->($e, $_) } $sending, $waits, undef;
-        my (undef, $lease) = leased($s, enrollment_id => $e->{id});
+        my (undef, $lease) = leased($s,
+            "sequence.step", enrollment_id => $e->{id});
         my $call = $by eq "enrollment_stop" ? "'$s->{id}', '$e->{id}', $because"
             : $by eq "contact_replied" ? "'$s->{id}', '$e->{contact}'"
             : "$lease, '$e->{id}', $because";
@@ -269,7 +261,8 @@ subtest "17.5 who cannot or must not be sent to is suppressed, by any channel" =
         my ($channel, $to, $because) = @$_;
         my $e = enrolled($s, status => "approved", steps => [{ status => "sending",
             channel => $channel, to_identifier => $to }]);
-        my (undef, $job) = leased($s, enrollment_id => $e->{id},
+        my (undef, $job) = leased($s,
+            "sequence.step", enrollment_id => $e->{id},
             step_id => $e->{steps}[0]);
         sql($db, "SELECT crmapi.step_refused($job, '$e->{id}', '$e->{steps}[0]',
             'no', '$because')");
@@ -287,7 +280,7 @@ subtest "who is asked to review an enrollment" => sub {
     my %admin = map { $_->{id} => make("admin", %{$_->{in}},
         email => "boss\@x.example") } $s, $other;
     my $e = enrolled($s);
-    my (undef, $job) = leased($s, enrollment_id => $e->{id});
+    my (undef, $job) = leased($s, "sequence.step", enrollment_id => $e->{id});
     sql($db, "SELECT crmapi.enrollment_generated($job, '$e->{id}',
         '[{\"channel\": \"sms\", \"sms_body\": \"x\", \"delay_seconds\": 0}]', '{}',
         now())");

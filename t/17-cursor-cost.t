@@ -35,18 +35,13 @@ ANALYZE crmapi.contact; ANALYZE crmapi.conversation
 END
 
 # The table of the times of each table.
-my %beside = (contact => "'crmapi.contact_change'::regclass",
-    conversation => "NULL");
+my %beside = (contact => ["contact_change"], conversation => []);
 
-# Entries of the indexes of TABLE and its times, and rows of them, that were read
-# so far.
+# What was read so far of TABLE and its times.
 sub read_so_far {
     my ($table) = @_;
-    postgres()->end_sessions($database, sub { $httpd->restart });
-    my $in = "relid IN ('crmapi.$table'::regclass, $beside{$table})";
-    return scalar sql($database, "SELECT coalesce(sum(idx_tup_read), 0)
-            + (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE $in)
-        FROM pg_stat_user_indexes WHERE $in");
+    return postgres()->rows_read($database, sub { $httpd->restart }, $table,
+        @{$beside{$table}});
 }
 
 # Read PAGES pages of PATH with QUERY from CURSOR on; return the next one.

@@ -58,14 +58,9 @@ END
 sql($database, "VACUUM ANALYZE crmapi.$_")
     for qw(activity message submission enrollment);
 
-# Entries of the indexes of TABLE and rows of it that were read so far.
+# What was read so far of TABLE.
 sub read_so_far {
-    my ($table) = @_;
-    postgres()->end_sessions($database, sub { $httpd->restart });
-    my $in = "relid = 'crmapi.$table'::regclass";
-    return scalar sql($database, "SELECT coalesce(sum(idx_tup_read), 0)
-            + (SELECT seq_tup_read FROM pg_stat_user_tables WHERE $in)
-        FROM pg_stat_user_indexes WHERE $in");
+    return postgres()->rows_read($database, sub { $httpd->restart }, @_);
 }
 
 # The page of PATH that QUERY, a text, asks for. It is not held against the

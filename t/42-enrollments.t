@@ -49,16 +49,8 @@ my $people = 0;
 sub start {
     my ($w, %members) = @_;
     my $n = ++$people;
-    return $w->start($w->{template}, auto_approve => true, contact => {
-        emails => ["p$n\@x.org"], phone_numbers => [sprintf "+49301%06d", $n],
-        first_name => "Pat" }, %members)->{enrollment_id};
-}
-
-# "email sent, sms scheduled": the steps of an enrollment.
-sub steps {
-    my ($enrollment) = @_;
-    return join ", ", map { "$_->{channel} $_->{status}" }
-        @{$enrollment->{steps}};
+    return $w->start_for({ emails => ["p$n\@x.org"], first_name => "Pat",
+        phone_numbers => [sprintf "+49301%06d", $n] }, %members);
 }
 
 # The time DAYS from now, as --now wants it.
@@ -81,7 +73,8 @@ subtest "generating, approved, running, completed" => sub {
     $worker->once;
     $e = $w->enrollment($id);
     is($e->{status}, "approved", "generated, approved, the first step sent");
-    is(steps($e), "email sent, sms scheduled, voice scheduled", "the steps");
+    is(states_of($e), "email sent, sms scheduled, voice scheduled",
+        "the steps");
     like($_->{id}, $ID, "9.1 with ids of version 7") for @{$e->{steps}};
     ok($e->{approved_at}, "approved_at is set");
     is($e->{sequence}{status}, "active", "11.9 the sequence is active");
@@ -99,17 +92,18 @@ subtest "generating, approved, running, completed" => sub {
     like($mail->[1], qr/welcome/, "and what it says");
 
     $worker->once(days(0.9));
-    is(steps($w->enrollment($id)), steps($e), "nothing is sent too early");
+    is(states_of($w->enrollment($id)), states_of($e),
+        "nothing is sent too early");
     $worker->once(days(1.01));
     $e = $w->enrollment($id);
     is($e->{status}, "running", "11.7 the second step: running");
-    is(steps($e), "email sent, sms sent, voice scheduled", "the steps");
+    is(states_of($e), "email sent, sms sent, voice scheduled", "the steps");
     is(scalar mails_to($sms->{to_identifier}), 1, "one message");
     $worker->once(days(2.6));
     $e = $w->enrollment($id);
     is($e->{status}, "completed", "the last step: completed");
     is($e->{sequence}{status}, "completed", "11.9 and the sequence");
-    is(steps($e), "email sent, sms sent, voice sent", "all sent");
+    is(states_of($e), "email sent, sms sent, voice sent", "all sent");
     is(scalar mails_to($sms->{to_identifier}), 2, "the call was made");
     $worker->once(days(100));
     is(scalar mails_to($sms->{to_identifier}), 2, "once");
@@ -137,7 +131,7 @@ subtest "pending_approval, and who is asked" => sub {
     my $e = $w->enrollment($id);
     is($e->{status}, "pending_approval", "it waits");
     is($e->{approved_at}, undef, "approved_at is null");
-    is(steps($e), "email scheduled, sms scheduled, voice scheduled",
+    is(states_of($e), "email scheduled, sms scheduled, voice scheduled",
         "its steps are there");
     for my $who ("boss", "deputy") {
         my @mails = mails_to("$who$$\@x.org");
@@ -167,7 +161,8 @@ subtest "pending_approval, and who is asked" => sub {
     error_is($w->client->post("$path/approve"), 409, "conflict",
         "11.12 twice: 409");
     $worker->once;
-    is(steps($w->enrollment($id)), "email sent, sms scheduled, voice scheduled",
+    is(states_of($w->enrollment($id)),
+        "email sent, sms scheduled, voice scheduled",
         "then the first step is sent");
 
     my $other = start($w, auto_approve => false);
@@ -186,7 +181,7 @@ subtest "pending_approval, and who is asked" => sub {
     is($e->{status}, "stopped_user", "11.7 rejected: stopped_user");
     is($e->{stop_reason}, "rejected", "and why");
     is($e->{sequence}{status}, "stopped", "11.9 the sequence is stopped");
-    is(steps($e), "email cancelled, sms cancelled, voice cancelled",
+    is(states_of($e), "email cancelled, sms cancelled, voice cancelled",
         "its steps are cancelled");
     ($code, $out, $err) = crmapictl($database, qw(enrollment reject), $id);
     is($code, 1, "one that was approved cannot be rejected");
@@ -214,9 +209,9 @@ subtest "11.12 stop, in every state" => sub {
         my $r = $w->client->post("/api/v1/sequences/enrollments/$id/stop");
         status_is($r, 200, "is stopped");
         is($r->data->{status}, "stopped_user", "by a user");
-        is(steps($r->data), $left{$state}, "no step is left");
+        is(states_of($r->data), $left{$state}, "no step is left");
         $worker->once(days(30));
-        is(steps($w->enrollment($id)), steps($r->data),
+        is(states_of($w->enrollment($id)), states_of($r->data),
             "and nothing is sent any more");
         error_is($w->client->post("/api/v1/sequences/enrollments/$id/$_"),
             409, "conflict", "then $_ is a conflict") for qw(stop approve);
@@ -236,7 +231,8 @@ subtest "a reply, a suppression, a contact that goes" => sub {
         $e[0]{contact_id}), "stopped\t1", "crmapictl reply");
     my $now = $w->enrollment($ids[0]);
     is($now->{status}, "stopped_reply", "a reply: stopped_reply");
-    is(steps($now), "email sent, sms cancelled, voice cancelled", "at once");
+    is(states_of($now), "email sent, sms cancelled, voice cancelled",
+        "at once");
 
     is(crmapictl_ok($database, qw(suppress add --workspace), $w->id,
         "--email", uc $e[1]{steps}[0]{to_identifier}, "--reason", "asked to"),
@@ -259,7 +255,8 @@ subtest "a reply, a suppression, a contact that goes" => sub {
     is($now->{status}, "stopped_user", "9.6 its enrollment stops");
     is($now->{stop_reason}, "contact_deleted", "because of that");
     $worker->once(days(30));
-    is(steps($w->enrollment($_)), "email sent, sms cancelled, voice cancelled",
+    is(states_of($w->enrollment($_)),
+        "email sent, sms cancelled, voice cancelled",
         "nothing more is sent") for @ids;
 
     like(crmapictl_ok($database, qw(suppress list --workspace), $w->id),
@@ -322,7 +319,7 @@ subtest "11.6 channels: what the template allows and the contact has" => sub {
         my ($name, $contact, $expected) = @$case;
         my $id = start($w, contact => $contact);
         $worker->once;
-        is(steps($w->enrollment($id)), $expected, $name);
+        is(states_of($w->enrollment($id)), $expected, $name);
     }
     my $other = with_template();
     crmapictl_ok($database, qw(suppress add --workspace), $other->id, @$_)

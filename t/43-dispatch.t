@@ -55,24 +55,6 @@ sub with_template {
     return $w;
 }
 
-sub start {
-    my ($w, %members) = @_;
-    return $w->start($w->{template}, auto_approve => true, %members)
-        ->{enrollment_id};
-}
-
-# The Message-ID of STEP's mail.
-sub message_id {
-    my ($step) = @_;
-    return sql($database, "SELECT message_id FROM crmapi.enrollment_step"
-        . " WHERE id = '$step->{id}'");
-}
-
-sub steps {
-    my ($e) = @_;
-    return join ", ", map { "$_->{channel} $_->{status}" } @{$e->{steps}};
-}
-
 my @MAIL = ({ channel => "email", email_subject => "Grüße an {{first_name}}",
     email_body => "Liebe {{first_name}},\n\n"
         . "mehr unter https://crm.example/?a=1&b=2 <gern>.\n" });
@@ -92,9 +74,10 @@ subtest "the life of a sequence" => sub {
             voice_script => "Hallo {{first_name}}" }]);
     crmapictl_ok($database, qw(admin add --workspace), $w->id, "--email",
         "boss\@crm.example");
-    my $id = start($w, auto_approve => false, contact => {
+    my $id = $w->start_for({
         first_name => "Änne", last_name => "Müller",
-        emails => ["aenne\@x.example"], phone_numbers => ["+49301234567"] });
+        emails => ["aenne\@x.example"], phone_numbers => ["+49301234567"] },
+        auto_approve => false);
     $worker->once;
     my ($ask) = grep { /^X-Envelope-To: boss/m } received($smtp);
     ok($ask, "the admin gets a mail by SMTP") or return;
@@ -116,7 +99,7 @@ subtest "the life of a sequence" => sub {
     like($mail, qr/^From: .*<ada1\@crm\.example>$/m, "says the header, too");
     like($mail, qr/^Subject: =\?UTF-8\?/mi, "an encoded subject");
     my ($step) = @{$w->enrollment($id)->{steps}};
-    my $name = message_id($step);
+    my $name = $w->message_id($step->{id});
     like($mail, qr/^Message-ID: \Q$name\E$/mi, "a Message-ID that is kept");
     like($mail, qr{^Content-Type: multipart/alternative}m, "two forms:");
     like($mail, qr{^Content-Type: text/plain; charset=utf-8}mi, "text");
@@ -166,10 +149,10 @@ subtest "a value is one line and no link in a mail of ours" => sub {
     crmapictl_ok($database, qw(admin add --workspace), $w->id, "--email",
         "chief\@crm.example");
     my $nbsp = chr 0xa0;
-    my $id = start($w, auto_approve => false, contact => {
+    my $id = $w->start_for({
         first_name => "Security notice:$nbsp$nbsp\x{2028}confirm \"now\"",
         last_name => "https://evil.example/login www.evil.example",
-        emails => ["victim\@x.example"] });
+        emails => ["victim\@x.example"] }, auto_approve => false);
     $worker->once;
     my $text = sub {
         my ($to) = @_;
@@ -205,7 +188,7 @@ subtest "a value is one line and no link in a mail of ours" => sub {
 
 subtest "one click stops what runs" => sub {
     my $w = with_template([@MAIL, { %{$MAIL[0]}, delay => "1d" }]);
-    my $id = start($w, contact => { first_name => "U",
+    my $id = $w->start_for({ first_name => "U",
         emails => ["leaves\@x.example"] });
     $worker->once;
     my ($mail) = grep { /^X-Envelope-To: leaves/m } received($smtp);
@@ -216,31 +199,31 @@ subtest "one click stops what runs" => sub {
     one_click($path);
     my $e = $w->enrollment($id);
     is($e->{status}, "stopped_unsubscribed", "POST stops the sequence");
-    is(steps($e), "email sent, email cancelled", "what was left is cancelled");
+    is(states_of($e), "email sent, email cancelled",
+        "what was left is cancelled");
 };
 
 subtest "a mail server that refuses, or not today" => sub {
     my $w = with_template([@MAIL]);
     $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/ => 3,
         qr/CRM3122: .* not sent \(for good\)/ => 2);
-    my $id = start($w, contact => { first_name => "U",
+    my $id = $w->start_for({ first_name => "U",
         emails => ["2.450\@x.example"] });
     $worker->once;
-    is(steps($w->enrollment($id)), "email scheduled", "450: another time");
+    is(states_of($w->enrollment($id)), "email scheduled", "450: another time");
     $worker->hurry;
     $worker->hurry;
     my $e = $w->enrollment($id);
-    is(steps($e), "email sent", "the third time it is taken");
+    is(states_of($e), "email sent", "the third time it is taken");
     is(sql($database, "SELECT count(*) FROM crmapi.enrollment_step"
         . " WHERE enrollment_id = '$id' AND error IS NOT NULL"), 0,
         "and nothing is said of the other times");
     is(scalar(grep { /^X-Envelope-To: 2\.450/m } received($smtp)), 1, "once");
     is($e->{status}, "completed", "completed");
-    $id = start($w, contact => { first_name => "U",
-        emails => ["9.550\@x.example"] });
+    $id = $w->start_for({ first_name => "U", emails => ["9.550\@x.example"] });
     $worker->once;
     $e = $w->enrollment($id);
-    is(steps($e), "email failed", "550: never");
+    is(states_of($e), "email failed", "550: never");
     is($e->{status}, "failed", "11.7 dispatch fails: failed");
     like($e->{generation_error}, qr/550/, "with the server's code");
     unlike($worker->log_text, qr/x\.example/,
@@ -250,15 +233,13 @@ subtest "a mail server that refuses, or not today" => sub {
         . " crmapi.enrollment_step s WHERE s.error ~ 'x\.example')"), 0,
         "and in no table that job list shows");
     $worker->configure({ send_attempts => 2 });
-    $id = start($w, contact => { first_name => "U",
-        emails => ["9.451\@x.example"] });
+    $id = $w->start_for({ first_name => "U", emails => ["9.451\@x.example"] });
     $worker->once;
     $worker->hurry;
     is($w->enrollment($id)->{status}, "failed", "send_attempts bounds it");
     $worker->configure({ send_attempts => undef });
     $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/ => 9);
-    $id = start($w, contact => { first_name => "U",
-        emails => ["9.452\@x.example"] });
+    $id = $w->start_for({ first_name => "U", emails => ["9.452\@x.example"] });
     $worker->once;
     $worker->hurry for 1 .. 9;
     is($w->enrollment($id)->{status}, "completed",
@@ -269,16 +250,16 @@ subtest "a step counts once against the agent's limit of a day" => sub {
     my $w = with_template([@MAIL]);
     $worker->configure({ agent_daily_limit => 2 });
     $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/ => 3);
-    my @ids = map { start($w, contact => { first_name => "L",
+    my @ids = map { $w->start_for({ first_name => "L",
         emails => [$_] }) } "3.451\@limit.example", "once\@limit.example";
     $worker->once;
     $worker->hurry for 1 .. 3;
-    is(steps($w->enrollment($_)), "email sent", "attempts use nothing up")
+    is(states_of($w->enrollment($_)), "email sent", "attempts use nothing up")
         for @ids;
-    my $third = start($w, contact => { first_name => "L",
+    my $third = $w->start_for({ first_name => "L",
         emails => ["third\@limit.example"] });
     $worker->once;
-    is(steps($w->enrollment($third)), "email scheduled", "the limit holds");
+    is(states_of($w->enrollment($third)), "email scheduled", "the limit holds");
     $worker->configure({ agent_daily_limit => undef });
 };
 
@@ -307,31 +288,31 @@ subtest "a mail server with accounts, one that is away" => sub {
     $worker->configure({ smtp_tls => "starttls",
         smtp_ca_file => "$scratch/ca.pem" });
     $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/ => 2);
-    my $id = start($w, contact => { first_name => "U",
+    my $id = $w->start_for({ first_name => "U",
         emails => ["auth\@x.example"] });
     $worker->once;
-    is(steps($w->enrollment($id)), "email scheduled",
+    is(states_of($w->enrollment($id)), "email scheduled",
         "a wrong password: the operator's to mend, tried again");
     unlike($worker->log_text, qr/wrong-one/, "and in no log");
     write_file($secret, "pa55word\n");
     $worker->hurry;
-    is(steps($w->enrollment($id)), "email sent", "the right one, in TLS");
+    is(states_of($w->enrollment($id)), "email sent", "the right one, in TLS");
     my $nobody = free_port();
     $worker->configure({ smtp_url => "smtp://127.0.0.1:$nobody",
         smtp_tls => "no", smtp_ca_file => undef, smtp_user => undef,
         smtp_password_file => undef });
-    $id = start($w, contact => { first_name => "U",
-        emails => ["away\@x.example"] });
-    start($w, contact => { first_name => "U", emails => ["away$_\@x.example"] })
+    $id = $w->start_for({ first_name => "U", emails => ["away\@x.example"] });
+    $w->start_for({ first_name => "U", emails => ["away$_\@x.example"] })
         for 1 .. 4;
     $worker->expect_log(qr/CRM3122: .* not sent \(will be retried\)/ => 4);
     my @told = grep { /CRM3122/ } split /\n/, $worker->once;
     is(scalar(grep { / info: / } @told), 4, "it fails five steps");
     is(scalar(grep { / warning: / } @told), 1, "and is told once");
-    is(steps($w->enrollment($id)), "email scheduled", "nobody listens: later");
+    is(states_of($w->enrollment($id)), "email scheduled",
+        "nobody listens: later");
     $worker->configure({ smtp_url => "smtp://127.0.0.1:$smtp->{port}" });
     $worker->hurry;
-    is(steps($w->enrollment($id)), "email sent", "somebody does");
+    is(states_of($w->enrollment($id)), "email sent", "somebody does");
 };
 
 # A server that takes connections and never says a word.
@@ -345,7 +326,7 @@ subtest "18.7 texts do not wait for a mail server that hangs" => sub {
         smtp_url => "smtp://127.0.0.1:" . $mute->sockport });
     $busy->configure({ run_dir => $busy->dir });
     $busy->expect_log(qr/CRM3122: .* not sent \(will be retried\)/);
-    start($w, contact => { first_name => "U",
+    $w->start_for({ first_name => "U",
         emails => ["still$_\@x.example"] }) for 1 .. 40;
     my $id = $w->start($texts, auto_approve => true, contact => {
         phone_numbers => ["+4930777001"] })->{enrollment_id};
@@ -381,7 +362,7 @@ subtest "17.1 who is dialled" => sub {
                 emails => [$mail], phone_numbers => [@_] });
             status_is($r, 201, "a contact") or return "none";
             my $before = $provider->requests;
-            my $id = start($w, contact => { emails => [$mail] });
+            my $id = $w->start_for({ emails => [$mail] });
             $worker->once;
             my @now = $provider->requests;
             return join " ", map({ $_->{json}{to} } @now[$before .. $#now]),
@@ -409,8 +390,8 @@ subtest "17.1 who is dialled" => sub {
     }
     # a step that was imported, or written before
     my $w = with_template([{ channel => "sms", sms_body => "Hi" }]);
-    my $id = start($w, auto_approve => false, contact => {
-        phone_numbers => ["+4915155501"] });
+    my $id = $w->start_for({ phone_numbers => ["+4915155501"] },
+        auto_approve => false);
     $worker->once;
     sql($database, "UPDATE crmapi.enrollment_step SET to_identifier ="
         . " '+49 151 5550009 ext. 7' WHERE enrollment_id = '$id'");
@@ -420,7 +401,7 @@ subtest "17.1 who is dialled" => sub {
     $worker->expect_log(qr/CRM3122: .*the recipient's address is not usable/);
     $worker->once;
     is(scalar $provider->requests, $before, "nobody is dialled for it");
-    is(steps($w->enrollment($id)), "sms failed", "and it has failed");
+    is(states_of($w->enrollment($id)), "sms failed", "and it has failed");
 };
 
 subtest "17.5 a number that Twilio refuses is suppressed" => sub {
@@ -433,10 +414,10 @@ subtest "17.5 a number that Twilio refuses is suppressed" => sub {
     $worker->expect_log(qr/CRM3122: .* not sent \(for good\).*, error 21/);
     for my $case ([21211, "bounced"], [21610, "unsubscribed"], [21614, undef]) {
         my ($error, $reason) = @$case;
-        my $id = start($w, contact => { phone_numbers => ["+4930$error"] });
+        my $id = $w->start_for({ phone_numbers => ["+4930$error"] });
         $twilio->next_answers("400 {\"code\": $error, \"status\": 400}");
         $worker->once;
-        is(steps($w->enrollment($id)), "sms failed", "error $error");
+        is(states_of($w->enrollment($id)), "sms failed", "error $error");
         is(sql($database, "SELECT max(reason) FROM crmapi.suppression WHERE"
             . " address = '+4930$error' AND workspace_id = '" . $w->id . "'"),
             $reason, "$error: " . ($reason // "it speaks of this channel"));
@@ -455,28 +436,27 @@ subtest "a provider that fails in every way" => sub {
     for my $case (["500"], ["429"], ["503"], ["hang"], ["close"],
             ["endless"], ["garbage", "sent"]) {
         my ($way, $taken) = @$case;
-        my $id = start($w, contact => {
-            phone_numbers => ["+4930777" . ++$n] });
+        my $id = $w->start_for({ phone_numbers => ["+4930777" . ++$n] });
         $provider->next_answers($way);
         $worker->once;
         my $e = $w->enrollment($id);
         if ($taken) {
-            is(steps($e), "sms sent", "$way with 200: it was taken");
+            is(states_of($e), "sms sent", "$way with 200: it was taken");
             next;
         }
-        like(steps($e), qr/^sms (?:scheduled|sending)$/, "$way: not yet");
+        like(states_of($e), qr/^sms (?:scheduled|sending)$/, "$way: not yet");
         $provider->next_answers();
         $worker->hurry;
-        is(steps($w->enrollment($id)), "sms sent", "and then it is");
+        is(states_of($w->enrollment($id)), "sms sent", "and then it is");
         my %keys = map { $_->{headers}{"idempotency-key"} => 1 }
             grep { $_->{json}{to} eq "+4930777$n" } $provider->requests;
         is(scalar keys %keys, 1, "with the same idempotency key");
     }
-    my $id = start($w, contact => { phone_numbers => ["+49307799"] });
+    my $id = $w->start_for({ phone_numbers => ["+49307799"] });
     $provider->next_answers("400");
     $worker->once;
     is($w->enrollment($id)->{status}, "failed", "400: never");
-    $id = start($w, contact => { phone_numbers => ["+49307798"] });
+    $id = $w->start_for({ phone_numbers => ["+49307798"] });
     $provider->next_answers("later");
     $worker->once;
     my $wait = sql($database, "SELECT extract(epoch FROM run_at - now())"
@@ -491,7 +471,7 @@ subtest "a provider that fails in every way" => sub {
 subtest "11.11 nobody knows whether it was sent" => sub {
     my $w = with_template([@MAIL]);
     $worker->expect_log(qr/CRM3122: .*\(for good\).*: delivery_unknown/ => 3);
-    my $id = start($w, contact => { first_name => "U",
+    my $id = $w->start_for({ first_name => "U",
         emails => ["dies\@x.example"] });
     # as a worker leaves it that dies between hand-over and record
     $worker->configure({ email_relay => "maildir" });
@@ -503,12 +483,12 @@ subtest "11.11 nobody knows whether it was sent" => sub {
     $worker->configure({ email_relay => "smtp" });
     $worker->once;
     my $e = $w->enrollment($id);
-    is(steps($e), "email failed", "by SMTP: it is not sent again");
+    is(states_of($e), "email failed", "by SMTP: it is not sent again");
     is($e->{generation_error}, "delivery_unknown", "delivery_unknown");
     is(scalar(grep { /^X-Envelope-To: dies/m } received($smtp)), 0,
         "indeed not");
-    $id = start($w, auto_approve => false, contact => { first_name => "U",
-        emails => ["dies2\@x.example"] });
+    $id = $w->start_for({ first_name => "U", emails => ["dies2\@x.example"] },
+        auto_approve => false);
     $worker->once;
     crmapictl_ok($database, qw(enrollment approve), $id);
     sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
@@ -516,14 +496,14 @@ subtest "11.11 nobody knows whether it was sent" => sub {
     $worker->configure({ smtp_deduplicates => "on" });
     $worker->once;
     $e = $w->enrollment($id);
-    is(steps($e), "email sent", "smtp_deduplicates: it is sent again");
+    is(states_of($e), "email sent", "smtp_deduplicates: it is sent again");
     my @again = grep { /^X-Envelope-To: dies2/m } received($smtp);
     is(scalar @again, 1, "indeed");
-    my $name = message_id($e->{steps}[0]);
+    my $name = $w->message_id($e->{steps}[0]{id});
     like($again[0], qr/^Message-ID: \Q$name\E$/mi,
         "with the same Message-ID");
-    $id = start($w, auto_approve => false, contact => { first_name => "U",
-        emails => ["dies3\@x.example"] });
+    $id = $w->start_for({ first_name => "U", emails => ["dies3\@x.example"] },
+        auto_approve => false);
     $worker->once;
     crmapictl_ok($database, qw(enrollment approve), $id);
     sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
@@ -533,11 +513,11 @@ subtest "11.11 nobody knows whether it was sent" => sub {
     is(scalar(grep { /^X-Envelope-To: dies3/m } received($smtp)), 0,
         "11.10 but not after a stop");
     $e = $w->enrollment($id);
-    is(steps($e), "email failed", "the step says so");
+    is(states_of($e), "email failed", "the step says so");
     is($e->{status}, "stopped_user", "the enrollment stays stopped");
     # one that was the contact's, which has another address now
-    $id = start($w, auto_approve => false, contact => { first_name => "U",
-        emails => ["dies4\@x.example"] });
+    $id = $w->start_for({ first_name => "U", emails => ["dies4\@x.example"] },
+        auto_approve => false);
     $worker->once;
     crmapictl_ok($database, qw(enrollment approve), $id);
     sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
@@ -553,14 +533,14 @@ subtest "11.11 nobody knows whether it was sent" => sub {
     is(scalar(grep { /^X-Envelope-To: dies4/m } received($smtp)), 0,
         "11.10 but nothing goes there again");
     $e = $w->enrollment($id);
-    is(steps($e), "email failed", "the step says so");
+    is(states_of($e), "email failed", "the step says so");
     is($e->{status}, "stopped_unsubscribed", "and the enrollment why");
 };
 
 subtest "11.11 a server that refuses it again says nothing of the first time" => sub {
     my $w = with_template([@MAIL]);
-    my $id = start($w, auto_approve => false, contact => { first_name => "U",
-        emails => ["7.550\@x.example"] });
+    my $id = $w->start_for({ first_name => "U",
+        emails => ["7.550\@x.example"] }, auto_approve => false);
     $worker->once;
     crmapictl_ok($database, qw(enrollment approve), $id);
     sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
@@ -579,8 +559,8 @@ subtest "11.11 a server that refuses it again says nothing of the first time" =>
 
 subtest "11.11 it stays unknown when the database does not answer" => sub {
     my $w = with_template([@MAIL]);
-    my $id = start($w, auto_approve => false, contact => { first_name => "U",
-        emails => ["dies5\@x.example"] });
+    my $id = $w->start_for({ first_name => "U",
+        emails => ["dies5\@x.example"] }, auto_approve => false);
     $worker->configure({ smtp_deduplicates => "off", answer_time => "1s",
         relay_concurrency => 1 });
     $worker->once;
@@ -594,10 +574,10 @@ subtest "11.11 it stays unknown when the database does not answer" => sub {
     ok($worker->wait_log(qr/CRM3123: .*: the database did not answer/, 20),
         "step_take() has no answer");
     $let_go->();
-    ok(wait_for(sub { steps($w->enrollment($id)) !~ /sending|scheduled/ }, 20),
+    ok(wait_for(sub { states_of($w->enrollment($id)) !~ /sending|scheduled/ }, 20),
         "the step ends");
     $worker->stop;
-    is(steps($w->enrollment($id)), "email failed", "it is not sent again");
+    is(states_of($w->enrollment($id)), "email failed", "it is not sent again");
     is($w->enrollment($id)->{generation_error}, "delivery_unknown",
         "delivery_unknown");
     is(scalar(grep { /^X-Envelope-To: dies5/m } received($smtp)), 0,
@@ -621,15 +601,15 @@ subtest "an admin's mail that is refused, now or for good" => sub {
     $worker->expect_log(qr/CRM3102: .*sequence\.review.* 550/,
         qr/CRM3102: .*sequence\.review.* 450/);
     my $admin = crmapictl_ok($database, qw(admin add), @of, "9.550\@x.example");
-    start($w, auto_approve => false, contact => { first_name => "U",
-        emails => ["r1\@x.example"] });
+    $w->start_for({ first_name => "U", emails => ["r1\@x.example"] },
+        auto_approve => false);
     $worker->once;
     is($job->(), "dead 1", "550: never");
     is($journal->($admin), "unknown free", "the journal says that it was not sent");
     crmapictl_ok($database, qw(admin remove), @of, "9.550\@x.example");
     crmapictl_ok($database, qw(admin add), @of, "9.450\@x.example");
-    start($w, auto_approve => false, contact => { first_name => "U",
-        emails => ["r2\@x.example"] });
+    $w->start_for({ first_name => "U", emails => ["r2\@x.example"] },
+        auto_approve => false);
     $worker->once;
     is($job->(), "ready 1", "450: another time");
     $worker->hurry;
@@ -638,8 +618,8 @@ subtest "an admin's mail that is refused, now or for good" => sub {
 
     # the relay's only slot is free again after an error
     crmapictl_ok($database, qw(admin add), @of, "slot\@x.example");
-    start($w, auto_approve => false, contact => { first_name => "U",
-        emails => ["r3\@x.example"] });
+    $w->start_for({ first_name => "U", emails => ["r3\@x.example"] },
+        auto_approve => false);
     $worker->configure({ relay_concurrency => 1 });
     $worker->expect_log(qr/CRM3101: .*sequence\.review.*past_send/);
     sql($database, "ALTER TABLE crmapi.past_send RENAME TO away");
@@ -655,8 +635,8 @@ subtest "11.11 an admin is asked again only if the journal has no mail" => sub {
     my $w = with_template([@MAIL]);
     my $admin = crmapictl_ok($database, qw(admin add --workspace), $w->id,
         "--email", "journal\@x.example");
-    my $id = start($w, auto_approve => false, contact => { first_name => "U",
-        emails => ["r4\@x.example"] });
+    my $id = $w->start_for({ first_name => "U", emails => ["r4\@x.example"] },
+        auto_approve => false);
     $worker->once;
     my $asked = sub { scalar grep { /^X-Envelope-To: journal/m } received($smtp) };
     is($asked->(), 1, "the admin is asked");

@@ -94,13 +94,6 @@ sub space {
     return $w;
 }
 
-# Start a sequence of W for CONTACT.
-sub start {
-    my ($w, $contact, %members) = @_;
-    return $w->start($w->{template}, auto_approve => true,
-        contact => { first_name => "N", %$contact }, %members)->{enrollment_id};
-}
-
 # A daemon that is recorded.
 sub daemon {
     my (%conf) = @_;
@@ -137,15 +130,15 @@ subtest "a message is handed over when the disk has its line" => sub {
     my ($mails, $texts) = (space("email"), space("sms"));
     crmapictl_ok($database, "admin", "add", "--workspace", $mails->id,
         "--email", "boss\@x.example");
-    start($mails, { emails => ["$_\@x.example"] }) for qw(a b c);
-    start($texts, { phone_numbers => ["+49170123456$_"] }) for 1, 2;
+    $mails->start_for({ emails => ["$_\@x.example"] }) for qw(a b c);
+    $texts->start_for({ phone_numbers => ["+49170123456$_"] }) for 1, 2;
     my $worker = daemon();
     $worker->once for 1 .. 2;
     my @lines = recorded();
     journal_first(\@lines, $smtp->{port}, qr/^MAIL FROM/, 3, "mails");
     journal_first(\@lines, $provider->{port}, qr/^POST /, 2, "texts");
 
-    start($mails, { emails => ["d\@x.example"] }, auto_approve => false);
+    $mails->start_for({ emails => ["d\@x.example"] }, auto_approve => false);
     $worker->once for 1 .. 2;
     @lines = recorded();
     journal_first(\@lines, $smtp->{port}, qr/^MAIL FROM/, 1,
@@ -158,7 +151,7 @@ subtest "a message whose line the disk does not take is not handed over" => sub 
             [broken => "Input/output error"]) {
         my ($flag, $cause) = @$fault;
         my $w = space("email");
-        my $enrollment = start($w, { emails => ["$flag\@x.example"] });
+        my $enrollment = $w->start_for({ emails => ["$flag\@x.example"] });
         my $had = $smtp->received;
         my $worker = daemon();
         $worker->expect_log(qr/\Q$cause\E/ => undef);
@@ -179,7 +172,7 @@ subtest "a message whose line the disk does not take is not handed over" => sub 
 
 subtest "while the mail server has a mail, the journal says so" => sub {
     my $w = space("email");
-    my $enrollment = start($w, { emails => ["mute\@x.example"] });
+    my $enrollment = $w->start_for({ emails => ["mute\@x.example"] });
     my $worker = daemon();
     my $had = $smtp->received;
     $worker->start;
@@ -202,7 +195,7 @@ subtest "while the mail server has a mail, the journal says so" => sub {
 subtest "TERM while the mail server has a mail" => sub {
     unlink "$smtp->{folder}/speak";
     my $w = space("email");
-    my $enrollment = start($w, { emails => ["mute-term\@x.example"] });
+    my $enrollment = $w->start_for({ emails => ["mute-term\@x.example"] });
     my $states = sub { scalar sql($database, "SELECT e.status || ' ' || s.status"
         . " || ' ' || j.state FROM crmapi.enrollment e, crmapi.enrollment_step s,"
         . " crmapi.job j WHERE e.id = '$enrollment' AND s.enrollment_id = e.id"
@@ -230,7 +223,7 @@ subtest "TERM while the mail server has a mail" => sub {
 
 subtest "the mark: bytes, then the name, then the folder" => sub {
     my $w = space("email");
-    start($w, { emails => ["e\@x.example"] });
+    $w->start_for({ emails => ["e\@x.example"] });
     my $worker = daemon();
     $worker->once for 1 .. 2;
     my $dir = quotemeta $worker->dir;
@@ -253,7 +246,7 @@ subtest "the mark: bytes, then the name, then the folder" => sub {
 
 subtest "the relay maildir: bytes, then the name, then the folder" => sub {
     my $w = space("email");
-    start($w, { emails => ["f\@x.example"] });
+    $w->start_for({ emails => ["f\@x.example"] });
     my $worker = daemon(email_relay => "maildir", maildir => "$scratch/maildir");
     $worker->once for 1 .. 2;
     my @lines = recorded();

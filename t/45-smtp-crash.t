@@ -23,13 +23,6 @@ sub space {
     return $w;
 }
 
-# Start a sequence of W for ADDRESS; the enrollment's id.
-sub start {
-    my ($w, $address) = @_;
-    return $w->start($w->{template}, auto_approve => true, contact => {
-        first_name => "N", emails => [$address] })->{enrollment_id};
-}
-
 sub states {
     my ($w, $id) = @_;
     my $e = $w->enrollment($id);
@@ -47,12 +40,6 @@ sub daemon {
     $worker->may_log(qr/CRM3005|CRM3123|CRM3104/,
         qr/CRM3122: .*delivery_unknown/);
     return $worker;
-}
-
-# The Message-ID of the mail of STEP, which is random and kept.
-sub message_id {
-    return scalar sql($database, "SELECT message_id FROM crmapi.enrollment_step"
-        . " WHERE id = '$_[0]'");
 }
 
 # The Message-IDs of MAILS, each with how often it is there.
@@ -91,7 +78,8 @@ for my $deduplicates (0, 1) {
             my $w = space();
             my $smtp = CrmTest::Smtpd->new;
             my $worker = daemon($smtp, $deduplicates);
-            my $id = start($w, "mute\@x.example");
+            my $id = $w->start_for({ first_name => "N",
+                emails => ["mute\@x.example"] });
             $worker->start;
             ok(wait_for(sub { $smtp->received }, 30), "the server has it");
             my $let_go = $reach->($smtp, $id);
@@ -108,7 +96,7 @@ for my $deduplicates (0, 1) {
             $worker->stop;
             my @mails = $smtp->received;
             my $step = $w->enrollment($id)->{steps}[0]{id};
-            is_deeply(message_ids(@mails), { message_id($step) =>
+            is_deeply(message_ids(@mails), { $w->message_id($step) =>
                 $deduplicates ? 2 : 1 }, $deduplicates ? "it comes twice, with"
                 . " the same Message-ID" : "it is there once");
             is(states($w, $id), $deduplicates ? "completed - sent"
@@ -130,8 +118,8 @@ for my $deduplicates (0, 1) {
         my @ids;
         for my $round (1 .. $rounds) {
             my $count = $smtp->received;
-            push @ids, map { start($w, "p$round-$_\@x.example") }
-                1 .. $batch;
+            push @ids, map { $w->start_for({ first_name => "N",
+                emails => ["p$round-$_\@x.example"] }) } 1 .. $batch;
             my $enough = $count + int rand $batch;
             $worker->start;
             wait_for(sub { $smtp->received >= $enough }, 10);
@@ -149,7 +137,7 @@ for my $deduplicates (0, 1) {
         for my $id (@ids) {
             $states{states($w, $id)}++;
             my ($step) = @{$w->enrollment($id)->{steps}};
-            $step{message_id($step->{id}) // ""} = $step->{status};
+            $step{$w->message_id($step->{id}) // ""} = $step->{status};
         }
         note(join ", ", map { "$_: $states{$_}" } sort keys %states);
         my $got = message_ids($smtp->received);

@@ -85,12 +85,6 @@ sub press {
         %headers);
 }
 
-sub status_of {
-    my ($id) = @_;
-    return scalar sql($database,
-        "SELECT status FROM crmapi.enrollment WHERE id = '$id'");
-}
-
 # RESPONSE is a page of STATUS with all its headers, whose text is LIKE.
 sub page_is {
     my ($response, $status, $like, $name) = @_;
@@ -180,7 +174,7 @@ subtest "11.7, 11.12 approve, as it stands" => sub {
     is($r->status, 303, "a redirect") or diag($r->text);
     is($r->header("Location"), "?done=approved", "to the same page");
     is($r->body, "", "without a body");
-    is(status_of($id), "approved", "it is approved");
+    is($w->enrollment($id)->{status}, "approved", "it is approved");
     is_deeply([steps_of($w, $id, "email_subject, email_body, sms_body,"
         . " voice_objective, voice_script")],
         [["Hello <Zoë> & \"co\"", $STEPS[0]{email_body}, undef, undef, undef],
@@ -231,7 +225,7 @@ subtest "save" => sub {
         . " coalesce(email_body, sms_body, voice_script)")],
         [[$line, $prose], [undef, "Hi \x{1F600}"],
             ["\tTwo\nlines", "Good morning"]], "the longest texts there are");
-    is(status_of($id), "pending_approval", "it waits still");
+    is($w->enrollment($id)->{status}, "pending_approval", "it waits still");
     page_is($web->get("$path?done=saved"), 200, qr/Saved\. Nothing is sent/,
         "the page says so");
     # each line: field, value, rule
@@ -263,7 +257,7 @@ subtest "save" => sub {
     }
     is_deeply([steps_of($w, $id, "sms_body")], [[undef], ["Hi \x{1F600}"],
         [undef]], "nothing was saved of these");
-    is(status_of($id), "pending_approval", "nor approved");
+    is($w->enrollment($id)->{status}, "pending_approval", "nor approved");
 };
 
 subtest "two admins at once" => sub {
@@ -279,7 +273,7 @@ subtest "two admins at once" => sub {
         action => "approve"]);
     page_is($r, 409, qr/Somebody else has changed a text/,
         "the other cannot approve what he has not seen");
-    is(status_of($id), "pending_approval", "it waits still");
+    is($w->enrollment($id)->{status}, "pending_approval", "it waits still");
     like(html($r), qr/Ann&#39;s/, "he is shown it");
     like(html($r), qr/Your text<.*Bob&#39;s/s, "beside what he typed");
     is(send_form($bob, [%{fields_of($r)}, action => "approve"])->status, 303,
@@ -298,7 +292,7 @@ subtest "two admins at once" => sub {
         page_is($r, 409, qr/Somebody else has already decided.*This sequence is approved/s,
             "the other is told, and cannot $action");
     }
-    is(status_of($other), "approved", "it stays approved");
+    is($w->enrollment($other)->{status}, "approved", "it stays approved");
     my $third = enrollment($w, \@STEPS);
     my $page = link_to($w, "review", $third, other => admin($w));
     my $fields = fields_of($web->get($page));
@@ -391,7 +385,8 @@ subtest "links that are worth nothing say nothing" => sub {
     page_is($web->get($old), 410, qr/has expired/, "an old one");
     page_is(send_form($old, [action => "approve"]), 410, qr/has expired/,
         "an old one, sent");
-    is(status_of($id), "pending_approval", "nothing was done by any of them");
+    is($w->enrollment($id)->{status}, "pending_approval",
+        "nothing was done by any of them");
 };
 
 subtest "forms from elsewhere" => sub {
@@ -432,7 +427,8 @@ subtest "forms from elsewhere" => sub {
     my $r = send_form($path, [%sent]);
     page_is($r, 403, qr/open for too long/, "an old page");
     like(html($r), qr/typed for hours/, "what was typed is kept");
-    is(status_of($id), "pending_approval", "nothing was done so far");
+    is($w->enrollment($id)->{status}, "pending_approval",
+        "nothing was done so far");
     is(send_form($path, [%{fields_of($r)}, action => "approve"],
         Origin => "http://127.0.0.1")->status, 303,
         "sent again it is done, from our own origin");
@@ -494,7 +490,7 @@ subtest "bodies" => sub {
             headers => { "Content-Type" => $type }), $status,
             qr/did not work/, "$status: " . substr $body, 0, 30);
     }
-    is(status_of($id), "pending_approval", "nothing was done");
+    is($w->enrollment($id)->{status}, "pending_approval", "nothing was done");
 };
 
 # The reasons that ADDRESS is suppressed for in W.
@@ -515,13 +511,14 @@ subtest "unsubscribe by the page" => sub {
     unlike(html($r), qr/zoe\@/, "that does not tell the address");
     is($web->head($path)->status, 200, "HEAD");
     is_deeply(suppressed($w, "zoe\@x.example"), [], "nothing was done yet");
-    is(status_of($id), "pending_approval", "nor stopped");
+    is($w->enrollment($id)->{status}, "pending_approval", "nor stopped");
     $r = send_form($path, [%{fields_of($r)}]);
     page_is($r, 200, qr/You are unsubscribed.*z…\@x\.example.*will get no more/s,
         "the button");
     is_deeply(suppressed($w, "zoe\@x.example"), ["unsubscribed"],
         "it is suppressed");
-    is(status_of($id), "stopped_unsubscribed", "what was planned has stopped");
+    is($w->enrollment($id)->{status}, "stopped_unsubscribed",
+        "what was planned has stopped");
     page_is(send_form($path, ["List-Unsubscribe" => "One-Click"]), 200,
         qr/You are unsubscribed/, "twice is no error");
     is_deeply(suppressed($w, "zoe\@x.example"), ["unsubscribed"],

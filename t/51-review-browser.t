@@ -42,12 +42,6 @@ sub waiting {
         map { $_->[0] } steps_of($w, $id, "id"));
 }
 
-sub status_of {
-    my ($id) = @_;
-    return scalar sql($database,
-        "SELECT status FROM crmapi.enrollment WHERE id = '$id'");
-}
-
 subtest "a text is changed, then all of it approved" => sub {
     my ($id, $url, @step) = waiting();
     browser("size", 1000, 900);
@@ -61,7 +55,7 @@ subtest "a text is changed, then all of it approved" => sub {
     browser("type", "[name='subject.$step[0]']", "Your visit, and a question");
     browser("enter", "[name='subject.$step[0]']");
     like(text(), qr/Saved\. Nothing is sent/, "the Enter key only saves");
-    is(status_of($id), "pending_approval", "it is not approved");
+    is($w->enrollment($id)->{status}, "pending_approval", "it is not approved");
     is((steps_of($w, $id, "email_subject"))[0][0],
         "Your visit, and a question", "it is saved");
     is((steps_of($w, $id, "email_body"))[0][0], $steps[0]{email_body},
@@ -71,7 +65,7 @@ subtest "a text is changed, then all of it approved" => sub {
     like(text(), qr/Thank you\. This sequence is approved/, "approved");
     picture("approved");
     keeps_nobody_out("approved");
-    is(status_of($id), "approved", "it is");
+    is($w->enrollment($id)->{status}, "approved", "it is");
     is((steps_of($w, $id, "sms_body"))[1][0], "Hi Zoë,\n2nd line \x{1F600}",
         "what was typed last is what will be sent");
     is(browser("eval", "document.querySelectorAll('form, button').length"), 0,
@@ -92,7 +86,7 @@ subtest "a text that is wrong" => sub {
     browser("click", "[role=alert] a");
     is(browser("eval", "location.hash"), "#body.$step[2]",
         "a link leads to it");
-    is(status_of($id), "pending_approval", "it is not approved");
+    is($w->enrollment($id)->{status}, "pending_approval", "it is not approved");
 };
 
 subtest "reject takes a second look" => sub {
@@ -105,7 +99,7 @@ subtest "reject takes a second look" => sub {
         . ".checkVisibility()"), JSON::PP::true, "until it is asked for");
     browser("press", "button[value=reject]");
     like(text(), qr/Thank you\. This sequence was rejected/, "rejected");
-    is(status_of($id), "stopped_user", "it is");
+    is($w->enrollment($id)->{status}, "stopped_user", "it is");
 };
 
 subtest "for those who do not see it, and on a telephone" => sub {
@@ -143,7 +137,8 @@ subtest "unsubscribe" => sub {
     keeps_nobody_out("unsubscribed");
     is(scalar sql($database, "SELECT email FROM crmapi.suppression"
         . " WHERE workspace_id = '" . $w->id . "'"), "zoe\@x.example", "done");
-    is(status_of($id), "stopped_unsubscribed", "what was planned has stopped");
+    is($w->enrollment($id)->{status}, "stopped_unsubscribed",
+        "what was planned has stopped");
 };
 
 browser_end();

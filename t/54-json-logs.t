@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Log qw(objects);
 use Encode ();
 use JSON::PP ();
 
@@ -15,15 +16,6 @@ my ($formats) = documented("operations.md", "apache", "### JSON");
 $formats =~ s{/usr/local/bin/json-lines}{$CrmTest::TOP/contrib/httpd/json-lines}g;
 $formats =~ s{/var/log/apache2/}{\@DIR\@/}g;
 my $strict = JSON::PP->new->utf8;
-
-# The objects in FILE; each line is one.
-sub objects {
-    my ($file) = @_;
-    return map { my $line = $_;
-        my $object = eval { $strict->decode($line) };
-        ok(ref $object eq "HASH", "an object") or diag("$line: $@");
-        $object || () } split /\n/, read_file($file, "");
-}
 
 my $httpd = httpd(database => database(), conf => <<"END");
 CrmApiReadLimit 0
@@ -84,7 +76,7 @@ for my $bytes ("GET /\" HTTP/9.9\r\n\r\n", "\"}\\ / HTTP/1.1\r\nHost: \"\r\n\r\n
 subtest "the access log" => sub {
     ok(wait_for(sub { my $lines = () = read_file("$dir/crmapi.json", "") =~ /\n/g;
         $lines >= $n + 4 }, 20), "all requests are in it");
-    my @objects = objects("$dir/crmapi.json");
+    my @objects = objects(read_file("$dir/crmapi.json", ""));
     my %there = map { ("$_->{line}|$_->{agent}" => $_) } @objects;
     for my $id (sort keys %sent) {
         my ($path, $agent) = map { Encode::decode("UTF-8", $_) }
@@ -107,7 +99,7 @@ subtest "the access log" => sub {
 subtest "the error log" => sub {
     ok(wait_for(sub { my $lines = () = read_file("$dir/error.json", "")
         =~ /\n/g; $lines > $n }, 20), "there are lines");
-    my @whole = objects("$dir/error.json");
+    my @whole = objects(read_file("$dir/error.json", ""));
     for my $object (@whole) {
         is(join(" ", sort keys %$object),
             "client level message module pid request thread time",

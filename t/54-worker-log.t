@@ -6,8 +6,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Log qw(objects);
 use CrmTest::Process qw(spawn end_process run_program);
-use JSON::PP ();
 
 my $database = database();
 my $workspace = crmapictl_ok($database, qw(workspace create --name W --slug w
@@ -15,14 +15,6 @@ my $workspace = crmapictl_ok($database, qw(workspace create --name W --slug w
 my $worker = worker(database => $database, no_start => 1,
     conf => { log_format => "json", log_level => "debug", threads => 1 });
 
-# The lines of the log as objects. Each must be one.
-my $strict = JSON::PP->new->utf8;
-sub objects {
-    return map { my $line = $_;
-        my $object = eval { $strict->decode($line) };
-        ok(ref $object eq "HASH", "an object") or diag("$line: $@");
-        $object || () } split /\n/, $worker->log_text;
-}
 
 # Make a job of KIND.
 sub job {
@@ -41,7 +33,7 @@ my @ids = map { s/'/''/gr } @nasty;
 @ids = map { utf8::encode(my $kind = $_); job($kind) } @ids;
 ok(wait_for(sub { sql($database, "SELECT count(*) FROM crmapi.job
     WHERE state = 'dead'") == @ids }, 20), "jobs that nobody knows are given up");
-my @objects = objects();
+my @objects = objects($worker->log_text);
 
 subtest "what each line has" => sub {
     my %level;
@@ -83,7 +75,8 @@ subtest "lines about a job name it" => sub {
     job("sequence.later");
     ok(wait_for(sub { $worker->log_text =~ / 42883 / }, 20), "no job can be claimed");
     sql($database, "ALTER FUNCTION crmapi.no_claim RENAME TO job_claim");
-    is_deeply([grep { $_->{message} =~ / 42883 / && exists $_->{job} } objects()], [],
+    is_deeply([grep { $_->{message} =~ / 42883 / && exists $_->{job} }
+        objects($worker->log_text)], [],
         "nor does one of the thread that had them");
 };
 
@@ -98,8 +91,7 @@ subtest "what is no UTF-8, and what is too long" => sub {
         my ($code, $err) = $worker->refuses;
         isnt($code, 0, "it cannot start");
         my ($line) = split /\n/, $err;
-        my $object = eval { $strict->decode($line) };
-        ok($object, "an object") or diag("$line: $@");
+        my ($object) = objects($line);
         like($object->{message} // "", qr/^status_listen: /, "what it is");
         cmp_ok(length $line, "<", 4096, "cut so that a pipe takes it at once");
         $worker->configure({ status_listen => undef });
@@ -121,7 +113,7 @@ subtest "the journal gets the level, too" => sub {
     my $err = $worker->once;
     my ($line) = $err =~ /^(.*CRM3102.*)$/m;
     like($line // "", qr/^<4>\{/, "before the object");
-    ok(eval { $strict->decode(substr $line, 3) }, "an object") or diag($line);
+    objects(substr $line, 3);
     $worker->configure({ log_format => "text", log_level => "warning" });
     job("sequence.two\n\xc2\x9b\xe2\x80\xaelines");
     $err = $worker->once;

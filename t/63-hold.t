@@ -38,9 +38,8 @@ my $people = 0;
 # Start a sequence of W; its id.
 sub start {
     my ($w, %members) = @_;
-    return $w->start($w->{template}, auto_approve => true, contact => {
-        first_name => "N", emails => ["p" . ++$people
-            . "\@$w->{name}.example"] }, %members)->{enrollment_id};
+    return $w->start_for({ first_name => "N",
+        emails => ["p" . ++$people . "\@$w->{name}.example"] }, %members);
 }
 
 # What W has sent: mails of steps, mails to its admin, webhooks.

@@ -21,8 +21,8 @@ use CrmTest::Spec;
 our @EXPORT = qw($TIME $ID record_is records_are value_is list_is page_of
     agent_of contact_of company_of pipeline_of stage_of card_of activity_of
     conversation_of message_of form_of submission_of enrollment_of step_of
-    email phone in_processes insert change enroll add_step total_of api_sql
-    count_rows same_answer same_text triggers_kept_up);
+    states_of email phone in_processes insert change enroll add_step total_of
+    api_sql count_rows same_answer same_text triggers_kept_up);
 
 # A time as contract 9.1 has it, and an id that the API made.
 our $TIME = qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
@@ -242,6 +242,13 @@ sub step_of {
     return { channel => $channel, status => "scheduled",
         (map { $_ => undef } qw(scheduled_for sent_at to_identifier),
             @{$own{$channel}}), %members };
+}
+
+# "email sent, sms scheduled": the steps of ENROLLMENT.
+sub states_of {
+    my ($enrollment) = @_;
+    return join ", ", map { "$_->{channel} $_->{status}" }
+        @{$enrollment->{steps}};
 }
 
 # --- what the API cannot make ---------------------------------------------------

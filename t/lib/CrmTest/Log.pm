@@ -3,9 +3,15 @@
 package CrmTest::Log;
 use strict;
 use warnings;
+use Exporter qw(import);
 use Fcntl qw(:flock);
+use JSON::PP ();
 use Test::More ();
 use CrmTest::Process qw(read_file);
+
+our @EXPORT_OK = qw(objects);
+
+my $strict = JSON::PP->new->utf8;
 
 # A crash, a failed assertion, a report of a sanitizer or of valgrind, a message
 # of the C library about a corrupted heap. These cannot be announced.
@@ -30,6 +36,17 @@ our @HOST = (
     [qr/^Warning: program compiled against libxml \d+ using older \d+/,
         "a module of httpd runs with an older libxml2 than it was built with"],
 );
+
+# The objects in TEXT; each line must be one.
+sub objects {
+    my ($text) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return map { my $line = $_;
+        my $object = eval { $strict->decode($line) };
+        Test::More::ok(ref $object eq "HASH", "an object")
+            or Test::More::diag("$line: $@");
+        $object || () } split /\n/, $text;
+}
 
 # A checker of FILES, a function that returns paths. Lines that match QUIET are
 # ignored.

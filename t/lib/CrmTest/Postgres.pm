@@ -355,6 +355,19 @@ sub end_sessions {
         or die "CrmTest: sessions stay\n";
 }
 
+# How many entries of the indexes of TABLES of DATABASE, and rows of them, were read
+# so far. AGAIN restarts what has sessions there.
+sub rows_read {
+    my ($self, $database, $again, @tables) = @_;
+    my $in = "relid IN (" . join(", ", map { "'crmapi.$_'::regclass" } @tables)
+        . ")";
+
+    $self->end_sessions($database, $again);
+    return scalar $self->sql($database, "SELECT coalesce(sum(idx_tup_read), 0)
+            + (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE $in)
+        FROM pg_stat_user_indexes WHERE $in");
+}
+
 # Wait until leases that have run out are taken from their owners: job_reap()
 # leaves them alone in the first ten seconds of a server. Dies when they are not.
 sub wait_reaping {

@@ -8,8 +8,8 @@ use CrmTest::Rows;
 use CrmTest::Session;
 use Exporter qw(import);
 
-our @EXPORT = qw($db %start %WAY as counters_right done_at_once enrolled make
-    refused refused_values row space total value);
+our @EXPORT = qw($db %start %WAY as counters_right done_at_once enrolled leased
+    make refused refused_values row space total value);
 
 # The database of the file that uses this.
 our $db = database();
@@ -25,6 +25,16 @@ our %WAY = (generating => [], pending_approval => ["pending_approval"],
 
 # The first value, or all rows, of SQL run by ROLE (default: the superuser).
 sub as { my ($role, $sql) = @_; return postgres()->sql($db, $sql, $role) }
+
+# A job of S that a worker has leased: its id, and the first parameters of what the
+# worker calls.
+sub leased {
+    my ($s, $kind, %payload) = @_;
+    my $id = sql($db, row("job", %{$s->{in}}, kind => $kind, payload => \%payload,
+        state => "leased", leased_by => "w", attempts => 1,
+        leased_until => \"now() + interval '1 h'") =~ s/;\n$/ RETURNING id/r);
+    return ($id, "'$s->{id}', $id, 'w', 1");
+}
 
 # SQL fails, and what PostgreSQL says of it is LIKE.
 sub refused {

@@ -192,6 +192,14 @@ sub start {
     return $r->data;
 }
 
+# Start a sequence of {template} for CONTACT, which nobody has to approve unless
+# MEMBERS say so; the enrollment's id.
+sub start_for {
+    my ($self, $contact, %members) = @_;
+    return $self->start($self->{template}, auto_approve => CrmTest::true(),
+        contact => $contact, %members)->{enrollment_id};
+}
+
 # Insert the contacts that CONTACTS, SQL with the columns id, emails and
 # phone_numbers, selects, and start a sequence of {template} for each, as the API
 # does, in one statement. Without AUTO it has to be approved.
@@ -224,6 +232,13 @@ END
 # The data of the object ID of PATH, as the API shows it.
 sub shown { $_[0]->client->get("/api/v1/$_[1]/$_[2]")->data }
 sub enrollment { $_[0]->shown("sequences/enrollments", $_[1]) }
+
+# The Message-ID of the mail of the step ID, which is random and kept.
+sub message_id {
+    my ($self, $id) = @_;
+    return scalar CrmTest::sql($self->{database},
+        "SELECT message_id FROM crmapi.enrollment_step WHERE id = '$id'");
+}
 
 # The first hundred messages of the conversation ID, as QUERY asks for them.
 sub messages {
