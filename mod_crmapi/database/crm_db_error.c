@@ -100,12 +100,8 @@ static crm_outage_t outage_of(const char *state)
     if (!state || (!strncmp(state, "57P0", 4) && state[4] <= '4')) {
         return CRM_OUTAGE_AWAY;
     }
-    for (size_t i = 0; i < CRM_NELTS(refusals); i++) {
-        if (!strncmp(state, refusals[i], strlen(refusals[i]))) {
-            return CRM_OUTAGE_REFUSAL;
-        }
-    }
-    return CRM_OUTAGE_NONE;
+    return CRM_BEGINS_ONE_OF(state, refusals) ? CRM_OUTAGE_REFUSAL
+                                              : CRM_OUTAGE_NONE;
 }
 
 const char *crm_db_line(const char *text, apr_pool_t *result_pool)

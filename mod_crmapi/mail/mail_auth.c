@@ -482,12 +482,7 @@ static int is_near(const char *protocol)
         "UTF8LMTPS", "UTF8LMTPSA", "POP3", "POP3S", "IMAP", "IMAPS"
     };
 
-    for (size_t i = 0; protocol && i < CRM_NELTS(near); i++) {
-        if (!strcasecmp(protocol, near[i])) {
-            return 1;
-        }
-    }
-    return 0;
+    return CRM_EQUALS_ONE_OF(protocol, near);
 }
 
 /* Return whether a header below VALUE, a Received, can be the word of a host of

@@ -384,10 +384,7 @@ int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
         mail->complainer = address_in(field(bytes, len, "Original-Rcpt-To",
                                             pool), pool);
     }
-    mail->complaint = 1;
-    for (size_t i = 0; kind && i < CRM_NELTS(others); i++) {
-        mail->complaint &= strcasecmp(kind, others[i]) != 0;
-    }
+    mail->complaint = !CRM_EQUALS_ONE_OF(kind, others);
     crm_mail_returned_parts(mail, mime, pool);
     return 1;
 }

@@ -145,18 +145,6 @@ static void put_attribute(crm_buf_t *buf, const char *name, const char *value)
     crm_buf_putc(buf, '"');
 }
 
-/* Return whether NAME is one of the COUNT NAMES. */
-static int is_listed(const char *name, const char *const *names,
-                     apr_size_t count)
-{
-    for (apr_size_t i = 0; i < count; i++) {
-        if (!strcasecmp(names[i], name)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* ---- URLs ---------------------------------------------------------------- */
 
 /* Return URL without what browsers ignore in it (URL Living Standard, 4.4): control
@@ -177,23 +165,11 @@ static const char *bare_url(const char *url, apr_pool_t *pool)
     return made;
 }
 
-/* Return whether URL begins with one of the COUNT SCHEMES. */
-static int has_scheme(const char *url, const char *const *schemes,
-                      apr_size_t count)
-{
-    for (apr_size_t i = 0; i < count; i++) {
-        if (!strncasecmp(url, schemes[i], strlen(schemes[i]))) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static void put_link(writer_t *writer, const char *value)
 {
     const char *url = bare_url(value, writer->pool);
 
-    if (has_scheme(url, link_schemes, CRM_NELTS(link_schemes))) {
+    if (CRM_BEGINS_ONE_OF(url, link_schemes)) {
         put_attribute(writer->buf, "href", url);
         crm_buf_puts(writer->buf, " target=\"_blank\""
                      " rel=\"noopener noreferrer nofollow\"");
@@ -209,7 +185,7 @@ static void put_source(writer_t *writer, const char *value)
         put(writer->buf, url + 4, strlen(url + 4));
         crm_buf_putc(writer->buf, CRM_MAIL_CID);
     }
-    else if (has_scheme(url, image_schemes, CRM_NELTS(image_schemes))) {
+    else if (CRM_BEGINS_ONE_OF(url, image_schemes)) {
         crm_buf_putc(writer->buf, CRM_MAIL_REMOTE);
         put_attribute(writer->buf, "src", url);
         crm_buf_putc(writer->buf, CRM_MAIL_REMOTE);
@@ -290,7 +266,7 @@ static void put_style(writer_t *writer, const char *style)
         name[strcspn(name, " \t\r\n")] = '\0';
         value = bare_value(name, colon + 1, writer->pool);
         if (*value && is_plain(value)
-            && is_listed(name, properties, CRM_NELTS(properties))) {
+            && CRM_EQUALS_ONE_OF(name, properties)) {
             crm_buf_printf(buf, "%s%s: %s", count++ ? "; " : " style=\"",
                            name, value);
         }

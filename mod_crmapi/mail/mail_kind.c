@@ -114,11 +114,11 @@ static int is_by_rule(GMimeMessage *mime, apr_pool_t *pool)
            && header(mime, "X-MS-Exchange-Inbox-Rules-Loop", pool);
 }
 
-/* Return whether MAIL, MIME, is an automatic reply, by a header or its subject.
+/* Return what MAIL, MIME, is by its headers and its subject.
  * X-Auto-Response-Suppress asks others not to answer: Exchange puts it into what
  * people write as well. */
-static answer_t is_answer(const crm_mail_t *mail, GMimeMessage *mime,
-                     apr_pool_t *pool)
+static answer_t answer_of(const crm_mail_t *mail, GMimeMessage *mime,
+                          apr_pool_t *pool)
 {
     GMimeHeaderList *list = g_mime_object_get_header_list(GMIME_OBJECT(mime));
     int count = g_mime_header_list_get_count(list);
@@ -186,18 +186,9 @@ static int is_daemon(const crm_mail_t *mail, GMimeMessage *mime,
     const char *from = header(mime, "From", pool);
     const char *path = header(mime, "Return-Path", pool);
 
-    for (size_t i = 0; i < CRM_NELTS(addresses); i++) {
-        if (mail->from && !strncasecmp(mail->from, addresses[i],
-                                       strlen(addresses[i]))) {
-            return 1;
-        }
-    }
-    for (size_t i = 0; mail->from_name && i < CRM_NELTS(names); i++) {
-        if (!strncasecmp(mail->from_name, names[i], strlen(names[i]))) {
-            return 1;
-        }
-    }
-    return (from && strstr(from, "<>"))
+    return CRM_BEGINS_ONE_OF(mail->from, addresses)
+           || CRM_BEGINS_ONE_OF(mail->from_name, names)
+           || (from && strstr(from, "<>"))
            || (path && !strncasecmp(path, "<mailer-daemon", 14));
 }
 
@@ -211,12 +202,8 @@ static int is_reply(const crm_mail_t *mail, GMimeMessage *mime,
         "ynt:"
     };
 
-    for (size_t i = 0; mail->subject && i < CRM_NELTS(marks); i++) {
-        if (!strncasecmp(mail->subject, marks[i], strlen(marks[i]))) {
-            return header(mime, "In-Reply-To", pool) != NULL;
-        }
-    }
-    return 0;
+    return CRM_BEGINS_ONE_OF(mail->subject, marks)
+           && header(mime, "In-Reply-To", pool);
 }
 
 /* Return whether SUBJECT (may be NULL) says that a mail was not delivered, in the
@@ -273,7 +260,7 @@ static const char *kind(crm_mail_t *mail, GMimeMessage *mime,
         /* who has left a company says that its mailbox is disabled */
         mail->failure = CRM_MAIL_NO_FAILURE;
     }
-    answer = is_answer(mail, mime, pool);
+    answer = answer_of(mail, mime, pool);
     if (answer != WRITTEN || null) {
         mail->generated = answer == GENERATED && !null;
         return "auto-reply";

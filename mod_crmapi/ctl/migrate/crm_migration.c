@@ -9,6 +9,7 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_file.h"
 #include "crm_text.h"
 
@@ -55,23 +56,12 @@ static int says_nothing(const char *line, apr_size_t len)
     return !len || begins(line, len, "--");
 }
 
-/* Return whether LINE, a comment of LEN bytes, is probably a misspelt
- * MIN_MODULE or STEP. */
-static int is_misspelt(const char *line, apr_size_t len)
+/* Return whether LINE, a comment, is probably a misspelt MIN_MODULE or STEP. */
+static int is_misspelt(const char *line)
 {
     static const char *const words[] = {"step:", "min_module:"};
 
-    while (len && (*line == '-' || *line == ' ' || *line == '\t')) {
-        line++;
-        len--;
-    }
-    for (int i = 0; i < 2; i++) {
-        if (len >= strlen(words[i])
-            && !strncasecmp(line, words[i], strlen(words[i]))) {
-            return 1;
-        }
-    }
-    return 0;
+    return CRM_BEGINS_ONE_OF(line + strspn(line, "- \t"), words);
 }
 
 /* Set the kind and the object of STEP from its title. Return 0 if it has no
@@ -185,7 +175,7 @@ static crm_error_t *read_line(parser_t *parser, int *preamble_p,
         return read_step(parser, line, len);
     }
     *preamble_p &= says_nothing(line, len);
-    if (begins(line, len, "--") && is_misspelt(line, len)) {
+    if (begins(line, len, "--") && is_misspelt(line)) {
         return line_fault(parser, "write \"" MIN_MODULE "N\" or \"" STEP
                           "KIND\"");
     }
