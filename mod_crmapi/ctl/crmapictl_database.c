@@ -83,6 +83,45 @@ static crm_error_t *print_schema(ctl_t *ctl, const char *const *values)
     return NULL;
 }
 
+/* What "status" shows of a database whose schema this crmapictl knows. */
+static const char status_sql[] =
+    "WITH s AS MATERIALIZED (SELECT count(*) AS n FROM crmapi.workspace),"
+    " k AS MATERIALIZED (SELECT count(*) AS n FROM crmapi.live_key),"
+    " h AS MATERIALIZED (SELECT count(*) AS n FROM crmapi.workspace_hold),"
+    " l AS MATERIALIZED (SELECT count(*) AS n"
+    "  FROM crmapi.job WHERE state = 'leased'),"
+    " d AS MATERIALIZED (SELECT count(*) AS n"
+    "  FROM crmapi.job WHERE state = 'dead'),"
+    " w AS MATERIALIZED (SELECT count(*) FILTER (WHERE"
+    "   heartbeat_at > now() - interval '1 minute')"
+    "   AS alive, max(heartbeat_at) AS last FROM crmapi.worker),"
+    " i AS MATERIALIZED (SELECT held_at, held_reason FROM crmapi.instance),"
+    " j AS MATERIALIZED (SELECT count(*) AS ready,"
+    "  count(*) FILTER (WHERE x.due AND NOT x.held) AS due,"
+    "  min(x.run_at) FILTER (WHERE NOT x.held) AS first,"
+    "  count(*) FILTER (WHERE x.due AND NOT x.held"
+    "   AND x.lane = 'sequence') AS sequence,"
+    "  count(*) FILTER (WHERE x.due AND NOT x.held"
+    "   AND x.lane = 'answer') AS answer,"
+    "  count(*) FILTER (WHERE x.due AND NOT x.held"
+    "   AND x.lane = 'webhook') AS webhook,"
+    "  count(*) FILTER (WHERE x.due AND x.held) AS held"
+    "  FROM (SELECT j.lane, j.run_at,"
+    "   j.run_at <= now() AS due, h.workspace_id IS NOT NULL"
+    "    OR i.held_at IS NOT NULL AS held"
+    "   FROM crmapi.job j CROSS JOIN crmapi.instance i"
+    "   LEFT JOIN crmapi.workspace_hold h ON h.workspace_id = j.workspace_id"
+    "   WHERE j.state = 'ready') x) "
+    SCHEMA_VALUES ", s.n, k.n, w.alive,"
+    " round(extract(epoch FROM now() - w.last)),"
+    " j.ready, j.due, l.n, greatest(round("
+    "  extract(epoch FROM now() - j.first)), 0),"
+    " j.sequence, j.answer, j.webhook, d.n, j.held, i.held_at,"
+    " i.held_reason, h.n, (SELECT numbackends FROM pg_stat_database"
+    "  WHERE datname = current_database()),"
+    " pg_database_size(current_database()),"
+    " current_setting('server_version') FROM s, k, h, l, d, w, i, j";
+
 /* Print the columns about the schema, which are VALUES, and the figures of the
  * database, such as live workers and due jobs. Citus counts the rows of each
  * table on all servers at once. */
@@ -90,51 +129,7 @@ static crm_error_t *print_all(ctl_t *ctl, const char *const *values)
 {
     PGresult *result;
 
-    CRM_ERR(ctl_query(&result, ctl, "WITH s AS MATERIALIZED ("
-                      "  SELECT count(*) AS n FROM crmapi.workspace),"
-                      " k AS MATERIALIZED ("
-                      "  SELECT count(*) AS n FROM crmapi.live_key),"
-                      " h AS MATERIALIZED ("
-                      "  SELECT count(*) AS n FROM crmapi.workspace_hold),"
-                      " l AS MATERIALIZED (SELECT count(*) AS n"
-                      "  FROM crmapi.job WHERE state = 'leased'),"
-                      " d AS MATERIALIZED (SELECT count(*) AS n"
-                      "  FROM crmapi.job WHERE state = 'dead'),"
-                      " w AS MATERIALIZED (SELECT count(*) FILTER (WHERE"
-                      "   heartbeat_at > now() - interval '1 minute')"
-                      "   AS alive, max(heartbeat_at) AS last"
-                      "  FROM crmapi.worker),"
-                      " i AS MATERIALIZED (SELECT held_at, held_reason"
-                      "  FROM crmapi.instance),"
-                      " j AS MATERIALIZED (SELECT count(*) AS ready,"
-                      "  count(*) FILTER (WHERE x.due AND NOT x.held) AS due,"
-                      "  min(x.run_at) FILTER (WHERE NOT x.held) AS first,"
-                      "  count(*) FILTER (WHERE x.due AND NOT x.held"
-                      "   AND x.lane = 'sequence') AS sequence,"
-                      "  count(*) FILTER (WHERE x.due AND NOT x.held"
-                      "   AND x.lane = 'answer') AS answer,"
-                      "  count(*) FILTER (WHERE x.due AND NOT x.held"
-                      "   AND x.lane = 'webhook') AS webhook,"
-                      "  count(*) FILTER (WHERE x.due AND x.held) AS held"
-                      "  FROM (SELECT j.lane, j.run_at,"
-                      "   j.run_at <= now() AS due, h.workspace_id IS NOT NULL"
-                      "    OR i.held_at IS NOT NULL AS held"
-                      "   FROM crmapi.job j CROSS JOIN crmapi.instance i"
-                      "   LEFT JOIN crmapi.workspace_hold h"
-                      "    ON h.workspace_id = j.workspace_id"
-                      "   WHERE j.state = 'ready') x) "
-                      SCHEMA_VALUES ", s.n, k.n, w.alive,"
-                      " round(extract(epoch FROM now() - w.last)),"
-                      " j.ready, j.due, l.n, greatest(round("
-                      "  extract(epoch FROM now() - j.first)), 0),"
-                      " j.sequence, j.answer, j.webhook, d.n, j.held, i.held_at,"
-                      " i.held_reason, h.n,"
-                      " (SELECT numbackends FROM pg_stat_database"
-                      "  WHERE datname = current_database()),"
-                      " pg_database_size(current_database()),"
-                      " current_setting('server_version')"
-                      " FROM s, k, h, l, d, w, i, j",
-                      SCHEMA_COLUMNS, values));
+    CRM_ERR(ctl_query(&result, ctl, status_sql, SCHEMA_COLUMNS, values));
     ctl_print(ctl, result, status_columns, 1);
     CRM_ERR(ctl_role_tell(ctl));
     return ctl_rights_tell(ctl);

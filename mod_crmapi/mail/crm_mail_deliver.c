@@ -224,16 +224,38 @@ static void read_returned(returned_t *returned, const delivery_t *delivery)
     }
 }
 
+/* Return the member "automatic" of DELIVERY, whose other members are set. OWN: the
+ * mail is one of crmapid's own. COUNT: that of mails from its sender. */
+static const char *automatic_of(const delivery_t *delivery, int own, int count)
+{
+    const crm_mail_t *mail = delivery->mail;
+    const char *automatic = mail->automatic;
+    int hourly = delivery->options->hourly;
+
+    if (own || (mail->people->nelts && !delivery->person)) {
+        return "loop";
+    }
+    if (!automatic && hourly && count >= hourly) {
+        return "flood";
+    }
+    if (delivery->named && mail->failure != CRM_MAIL_NO_FAILURE) {
+        return "bounce";
+    }
+    /* A reply to one of ours counts, whatever way it came. */
+    return automatic && delivery->named
+           && (!strcmp(automatic, "list") || !strcmp(automatic, "bulk"))
+           ? NULL : automatic;
+}
+
 /* Set the members of DELIVERY that depend on the database: the step, and
  * whether the mail is automatic. */
 static crm_error_t *read_state(delivery_t *delivery)
 {
     const crm_mail_t *mail = delivery->mail;
-    int hourly = delivery->options->hourly;
     const char *values[9] = {
         delivery->workspace_id, delivery->bot_id, mail->from,
         crm_sql_array(mail->references, delivery->pool), mail->message_id,
-        apr_itoa(delivery->pool, hourly),
+        apr_itoa(delivery->pool, delivery->options->hourly),
         crm_sql_array(tokens_of(delivery), delivery->pool), mail->reply_to,
         crm_sql_array(addresses_of(delivery), delivery->pool)
     };
@@ -256,23 +278,9 @@ static crm_error_t *read_state(delivery_t *delivery)
                                               PQgetvalue(result, 0, 2)) - 1,
                                           crm_mail_person_t);
     }
-    if (*PQgetvalue(result, 0, 1) == 't'
-        || (mail->people->nelts && !delivery->person)) {
-        delivery->automatic = "loop";
-    }
-    else if (!delivery->automatic && hourly
-             && atoi(PQgetvalue(result, 0, 3)) >= hourly) {
-        delivery->automatic = "flood";
-    }
-    else if (delivery->named && mail->failure != CRM_MAIL_NO_FAILURE) {
-        delivery->automatic = "bounce";
-    }
-    else if (delivery->automatic && delivery->named
-             && (!strcmp(delivery->automatic, "list")
-                 || !strcmp(delivery->automatic, "bulk"))) {
-        /* A reply to one of ours counts, whatever way it came. */
-        delivery->automatic = NULL;
-    }
+    delivery->automatic = automatic_of(delivery,
+                                       *PQgetvalue(result, 0, 1) == 't',
+                                       atoi(PQgetvalue(result, 0, 3)));
     return NULL;
 }
 

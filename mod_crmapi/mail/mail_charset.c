@@ -249,6 +249,14 @@ static int can_be_wide(const crm_mail_charset_t *charset, const char *bytes,
                && !memchr(bytes, '\n', len));
 }
 
+/* Return whether CHARSET has characters of one byte or more that only it says. */
+static int is_coded(const crm_mail_charset_t *charset)
+{
+    return charset->coding == CRM_MAIL_SINGLE
+           || charset->coding == CRM_MAIL_MULTI
+           || charset->coding == CRM_MAIL_ICONV;
+}
+
 /* Return the charset of the LEN BYTES, declared as CHARSET, with HINT if that
  * says nothing, else by GUESS. CHARSET and HINT may be NULL. */
 static crm_mail_charset_t charset_of(crm_mail_guess_t *guess,
@@ -280,18 +288,13 @@ static crm_mail_charset_t charset_of(crm_mail_guess_t *guess,
         && (said.coding != CRM_MAIL_MULTI || len >= CHANCE)) {
         return utf8;
     }
-    if (!high || said.coding == CRM_MAIL_SINGLE
-        || said.coding == CRM_MAIL_MULTI || said.coding == CRM_MAIL_ICONV) {
-        return said;
-    }
-    if (said.coding == CRM_MAIL_UTF8
-        && percent_invalid(bytes, len) <= INVALID) {
+    if (!high || is_coded(&said)
+        || (said.coding == CRM_MAIL_UTF8
+            && percent_invalid(bytes, len) <= INVALID)) {
         return said;
     }
     said = crm_mail_label(hint);
-    return said.coding == CRM_MAIL_SINGLE || said.coding == CRM_MAIL_MULTI
-           || said.coding == CRM_MAIL_ICONV ? said
-           : detect(guess, bytes, len);
+    return is_coded(&said) ? said : detect(guess, bytes, len);
 }
 
 /* Return the percentage of U+FFFD among the characters of BUF that are not

@@ -31,6 +31,15 @@ static json_object *attachments_of(const crm_mail_t *mail,
     return list;
 }
 
+/* Add NUMBER to OBJECT as NAME, unless it is 0. */
+static void add_number(json_object *object, const char *name, apr_size_t number)
+{
+    if (number) {
+        json_object_object_add(object, name,
+                               json_object_new_int64((int64_t)number));
+    }
+}
+
 static json_object *bounces_of(const crm_mail_t *mail)
 {
     json_object *list = json_object_new_array();
@@ -111,10 +120,7 @@ const char *crm_mail_metadata(const crm_mail_t *mail,
     if (mail->html) {
         crm_json_add_text(object, "made_from", "text/html");
     }
-    if (mail->text_cut) {
-        json_object_object_add(object, "characters_cut", json_object_new_int64(
-                                   (int64_t)mail->text_cut));
-    }
+    add_number(object, "characters_cut", mail->text_cut);
     if (mail->cut) {
         json_object_object_add(object, "truncated", truncated_of(mail));
     }
@@ -125,11 +131,7 @@ const char *crm_mail_metadata(const crm_mail_t *mail,
         json_object_object_add(object, "attachments", attachments_of(
                                    mail, ids));
     }
-    if (mail->more_attachments) {
-        json_object_object_add(object, "more_attachments",
-                               json_object_new_int64(
-                                   (int64_t)mail->more_attachments));
-    }
+    add_number(object, "more_attachments", mail->more_attachments);
     return crm_json_end(object, pool);
 }
 

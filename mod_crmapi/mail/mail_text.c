@@ -341,11 +341,30 @@ static void end_cell(writer_t *writer, const open_t *open)
     writer->space = !writer->newlines;
 }
 
+/* Begin OPEN, a link with ATTRIBUTES. */
+static void begin_link(writer_t *writer, open_t *open,
+                       const xmlChar **attributes)
+{
+    const char *href = attribute(attributes, "href");
+
+    open->href = href ? crm_text_trimmed(href, strlen(href), writer->pool)
+                      : NULL;
+    open->start = writer->buf->len;
+}
+
+/* Write what stands for the picture with ATTRIBUTES. */
+static void write_picture(writer_t *writer, const xmlChar **attributes)
+{
+    const char *text = attribute(attributes, "alt");
+
+    if (text && *text && !writer->unseen && !is_pixel(attributes)) {
+        write_text(writer, text, strlen(text));
+    }
+}
+
 static void begin_effect(writer_t *writer, open_t *open,
                          const xmlChar **attributes)
 {
-    const char *text;
-
     if (open->block) {
         want_edge(writer, 1);
     }
@@ -371,18 +390,8 @@ static void begin_effect(writer_t *writer, open_t *open,
         writer->newlines = writer->newlines < 2 ? writer->newlines + 1 : 2;
         writer->space = 0;
         break;
-    case LINK:
-        text = attribute(attributes, "href");
-        open->href = text ? crm_text_trimmed(text, strlen(text),
-                                             writer->pool) : NULL;
-        open->start = writer->buf->len;
-        break;
-    case IMAGE:
-        text = attribute(attributes, "alt");
-        if (text && *text && !writer->unseen && !is_pixel(attributes)) {
-            write_text(writer, text, strlen(text));
-        }
-        break;
+    case LINK: begin_link(writer, open, attributes); break;
+    case IMAGE: write_picture(writer, attributes); break;
     default: break;
     }
 }

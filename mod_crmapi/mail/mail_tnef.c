@@ -205,13 +205,48 @@ static void read_attribute(crm_mail_tnef_t *file, apr_uint32_t id,
 {
     switch (id) {
     case TITLE: set_line(&file->name, *value, value->charset); break;
-    case DATA:
-        file->bytes = (const char *)value->at;
-        file->len = length(value);
-        break;
+    case DATA: keep_bytes(file, value, file->type); break;
     case PROPERTIES: read_properties(file, *value); break;
     default: break;
     }
+}
+
+/* Read the next attribute: it is BODY's, of the last of FILES, or the charset of
+ * READER. *BEGUN_P: that file has begun; else a new one does. Return 0 if there is no
+ * attribute. */
+static int read_next(reader_t *reader, crm_mail_tnef_t *body,
+                     apr_array_header_t *files, int *begun_p)
+{
+    apr_uint32_t level = number(reader, 1), id = number(reader, 4);
+    apr_size_t size = number(reader, 4);
+    reader_t value = take(reader, size);
+
+    if (length(&value) < size || level < 1 || level > 2) {
+        return 0;
+    }
+    number(reader, 2);          /* a sum of the bytes */
+    if (id == CODE_PAGE) {
+        reader->charset = apr_psprintf(reader->pool, "cp%u",
+                                       number(&value, 4));
+    }
+    else if (id == TEXT && !body->bytes) {
+        keep_bytes(body, &value, "text/plain");
+    }
+    else if (id == MAIL_PROPERTIES) {
+        read_properties(body, value);
+    }
+    else if (id == BEGINS_FILE) {
+        *begun_p = 0;
+    }
+    else if (level == 2) {
+        if (!*begun_p) {
+            *(crm_mail_tnef_t *)apr_array_push(files) = (crm_mail_tnef_t){0};
+            *begun_p = 1;
+        }
+        read_attribute(&APR_ARRAY_IDX(files, files->nelts - 1, crm_mail_tnef_t),
+                       id, &value);
+    }
+    return 1;
 }
 
 const apr_array_header_t *crm_mail_tnef(crm_mail_tnef_t *body,
@@ -224,44 +259,19 @@ const apr_array_header_t *crm_mail_tnef(crm_mail_tnef_t *body,
     };
     apr_array_header_t *files = apr_array_make(pool, 2,
                                                sizeof(crm_mail_tnef_t));
-    crm_mail_tnef_t *file = NULL;
+    int begun = 0;
 
     *body = (crm_mail_tnef_t){0};
     if (number(&reader, 4) != SIGNATURE) {
         return files;
     }
     number(&reader, 2);
-    while (reader.at < reader.end && files->nelts < CRM_MAIL_LIST_MAX) {
-        apr_uint32_t level = number(&reader, 1), id = number(&reader, 4);
-        apr_size_t size = number(&reader, 4);
-        reader_t value = take(&reader, size);
-
-        if (length(&value) < size || level < 1 || level > 2) {
-            break;
-        }
-        number(&reader, 2);     /* a sum of the bytes */
-        if (id == CODE_PAGE) {
-            reader.charset = apr_psprintf(pool, "cp%u", number(&value, 4));
-        }
-        else if (id == TEXT && !body->bytes) {
-            keep_bytes(body, &value, "text/plain");
-        }
-        else if (id == MAIL_PROPERTIES) {
-            read_properties(body, value);
-        }
-        else if (id == BEGINS_FILE) {
-            file = NULL;
-        }
-        else if (level == 2) {
-            if (!file) {
-                file = apr_array_push(files);
-                *file = (crm_mail_tnef_t){0};
-            }
-            read_attribute(file, id, &value);
-        }
+    while (reader.at < reader.end && files->nelts < CRM_MAIL_LIST_MAX
+           && read_next(&reader, body, files, &begun)) {
     }
     for (int i = 0; i < files->nelts; i++) {
-        file = &APR_ARRAY_IDX(files, i, crm_mail_tnef_t);
+        crm_mail_tnef_t *file = &APR_ARRAY_IDX(files, i, crm_mail_tnef_t);
+
         file->name = file->long_name ? file->long_name : file->name;
     }
     return files;

@@ -537,6 +537,19 @@ static const crm_etags_t *read_condition(crm_input_t *input,
     return tags;
 }
 
+/* Add to INPUT the required filters of OPERATION that were not SEEN. */
+static void check_required(crm_input_t *input, const crm_operation_t *operation,
+                           const unsigned char *seen)
+{
+    for (size_t i = 0; i < filter_count(operation); i++) {
+        const crm_field_t *field = &operation->filters[i].field;
+
+        if ((field->flags & CRM_F_REQUIRED) && !seen[i]) {
+            crm_input_error(input, field->name, "is required");
+        }
+    }
+}
+
 crm_error_t *crm_rest_params(crm_call_t *call)
 {
     crm_input_t input = {call->pool, NULL, 0};
@@ -565,13 +578,7 @@ crm_error_t *crm_rest_params(crm_call_t *call)
             read_unknown(&input, call, ignored, item->name);
         }
     }
-    for (size_t i = 0; i < count; i++) {
-        const crm_field_t *field = &operation->filters[i].field;
-
-        if ((field->flags & CRM_F_REQUIRED) && !seen[i]) {
-            crm_input_error(&input, field->name, "is required");
-        }
-    }
+    check_required(&input, operation, seen);
     if (crm_rest(call)->sort) {
         read_cursor(&input, call);
     }

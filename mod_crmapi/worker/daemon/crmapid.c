@@ -399,6 +399,20 @@ static crm_error_t *serve(service_t *service)
     return NULL;
 }
 
+/* Return an error in POOL if CALL does not make sense with CONFIG. */
+static crm_error_t *check_call(const call_t *call,
+                               const crmd_config_t *config, apr_pool_t *pool)
+{
+    if (call->now && crm_time_parse(&(apr_time_t){0}, call->now,
+                                    strlen(call->now))) {
+        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "--now must be a"
+                                 " time such as 2026-01-31T09:00:00Z");
+    }
+    return !call->detach || *config->log_file ? NULL
+           : crm_error_createf(CRM_E_BAD_REQUEST, pool, "-D needs the setting"
+                               " log_file");
+}
+
 static crm_error_t *run(const call_t *call, apr_pool_t *pool)
 {
     int fault = crm_process_seal() ? errno : 0;     /* before secrets are read */
@@ -412,15 +426,7 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
         puts("the configuration is valid");
         return NULL;
     }
-    if (call->now && crm_time_parse(&(apr_time_t){0}, call->now,
-                                    strlen(call->now))) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "--now must be a"
-                                 " time such as 2026-01-31T09:00:00Z");
-    }
-    if (call->detach && !*config->log_file) {
-        return crm_error_createf(CRM_E_BAD_REQUEST, pool, "-D needs the"
-                                 " setting log_file");
-    }
+    CRM_ERR(check_call(call, config, pool));
     if (call->detach) {
         CRM_ERR(detach(&ready, pool));
     }

@@ -34,21 +34,31 @@ static const char *running_jobs(int *count_p, crmd_daemon_t *daemon,
     return crm_sql_array(ids, pool);
 }
 
+static const char beat_sql[] =
+    "SELECT crmapi.worker_beat($1::text, $2::text, $3::text, $4::integer,"
+    " $5::text, $6::integer, $7::integer, $8::boolean, $9::interval,"
+    " $10::bigint[]), crmapi.job_reap(), crmapi.mark_next($11::bigint[]),"
+    " ARRAY(SELECT m.n FROM crmapi.send_mark m ORDER BY m.slot)";
+
+/* Log and count the COUNT jobs that were taken from daemons. */
+static void tell_released(apr_int64_t count)
+{
+    if (count) {
+        crm_metrics_add(&crmd_stats.released, (apr_uint64_t)count);
+        crmd_logf(CRM_LOG_WARNING, "CRM3005: %" APR_INT64_T_FMT " job%s of"
+                  " daemons without a heartbeat %s released", count,
+                  CRM_TEXT_S(count), count == 1 ? "was" : "were");
+    }
+}
+
 crm_error_t *crmd_heartbeat(crmd_actor_t *actor)
 {
     crmd_daemon_t *daemon = actor->daemon;
     const crmd_config_t *config = daemon->config;
     const char *values[11];
-    crm_stmt_t stmt = {"SELECT crmapi.worker_beat($1::text, $2::text,"
-                       " $3::text, $4::integer, $5::text, $6::integer,"
-                       " $7::integer, $8::boolean, $9::interval,"
-                       " $10::bigint[]), crmapi.job_reap(),"
-                       " crmapi.mark_next($11::bigint[]), ARRAY(SELECT m.n"
-                       " FROM crmapi.send_mark m ORDER BY m.slot)", 11,
-                       values};
+    crm_stmt_t stmt = {beat_sql, 11, values};
     crm_error_t *error;
     PGresult *result;
-    apr_int64_t released;
     int busy, stopping;
     unsigned session;
 
@@ -76,13 +86,7 @@ crm_error_t *crmd_heartbeat(crmd_actor_t *actor)
         return crmd_mark_check(config, actor->conn, actor->pool);
     }
     CRM_ERR(error);
-    released = apr_atoi64(PQgetvalue(result, 0, 1));
-    if (released) {
-        crm_metrics_add(&crmd_stats.released, (apr_uint64_t)released);
-        crmd_logf(CRM_LOG_WARNING, "CRM3005: %" APR_INT64_T_FMT " job%s of"
-                  " daemons without a heartbeat %s released", released,
-                  CRM_TEXT_S(released), released == 1 ? "was" : "were");
-    }
+    tell_released(apr_atoi64(PQgetvalue(result, 0, 1)));
     CRM_ERR(crmd_mark_learn(PQgetvalue(result, 0, 2), PQgetvalue(result, 0, 3),
                             actor->pool));
     /* A session that was lost may have been opened again in another copy. */

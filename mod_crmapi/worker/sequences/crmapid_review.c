@@ -81,12 +81,13 @@ static const char *contact_of(crmd_work_t *work, const PGresult *row)
     return made;
 }
 
-/* Return the text of the mail about ENROLLMENT. LINK leads to its page, or is
- * NULL. What the contact is called comes last, as a quotation: nobody should take
- * it for a word of this mail. */
+/* Return the text of the mail about ROW. LINK leads to its page, or is NULL. What the
+ * contact is called comes last, as a quotation: nobody should take it for a word of
+ * this mail. */
 static const char *make_text(crmd_work_t *work, const PGresult *row,
-                             const char *enrollment, const char *link)
+                             const char *link)
 {
+    const char *enrollment = crmd_payload(work, "enrollment_id");
     const char *how = link
         ? apr_psprintf(work->pool, "Read it, change it, approve or reject it"
                        " here:\n\n%s\n\nThe link is yours: please do not pass"
@@ -105,42 +106,48 @@ static const char *make_text(crmd_work_t *work, const PGresult *row,
                         how, contact_of(work, row));
 }
 
-/* Send the mail about ENROLLMENT, from ROW, with the LINK, and set how WORK
- * ends. NUMBER is that of crmapi.mark_next(), which was asked for when it was
- * ASKED. */
-static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
-                              const PGresult *row, const char *enrollment,
-                              const char *link, apr_int64_t number,
-                              apr_time_t asked)
+/* Set MESSAGE to the mail about ROW with the LINK. */
+static void make_message(crmd_message_t *message, crmd_work_t *work,
+                         const PGresult *row, const char *link)
 {
     const crmd_config_t *config = work->config;
-    const crmd_sending_t entry = {number, "enrollment_id", enrollment, "part",
+
+    memset(message, 0, sizeof(*message));
+    message->channel = &crm_channels[CRM_CHANNEL_EMAIL];
+    message->id = PQgetvalue(row, 0, ID);
+    message->workspace_id = work->job->workspace_id;
+    message->from = *config->mail_from ? config->mail_from : NULL;
+    message->from_name = config->mail_from_name;
+    message->to = crmd_relay_wire(message->channel, PQgetvalue(row, 0, TO),
+                                  work->pool);
+    message->to_name = crm_db_value(row, 0, TO_NAME);
+    message->subject = apr_psprintf(work->pool, "Please review: %s for \"%s\"",
+                                    shown(work, row, SEQUENCE),
+                                    contact_of(work, row));
+    message->text = make_text(work, row, link);
+    message->automatic = 1;
+}
+
+/* Send MESSAGE, and set how WORK ends. NUMBER is that of crmapi.mark_next(), which
+ * was asked for when it was ASKED. */
+static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
+                              const crmd_message_t *message,
+                              apr_int64_t number, apr_time_t asked)
+{
+    const crmd_config_t *config = work->config;
+    const crmd_sending_t entry = {number, "enrollment_id",
+                                  crmd_payload(work, "enrollment_id"), "part",
                                   crmd_payload(work, "admin_id")};
     crm_error_t *error;
-    crmd_message_t message;
     crmd_receipt_t receipt;
 
-    memset(&message, 0, sizeof(message));
-    message.channel = &crm_channels[CRM_CHANNEL_EMAIL];
-    message.id = PQgetvalue(row, 0, ID);
-    message.workspace_id = work->job->workspace_id;
-    message.from = *config->mail_from ? config->mail_from : NULL;
-    message.from_name = config->mail_from_name;
-    message.to = crmd_relay_wire(message.channel, PQgetvalue(row, 0, TO),
-                                 work->pool);
-    message.to_name = crm_db_value(row, 0, TO_NAME);
-    message.subject = apr_psprintf(work->pool, "Please review: %s for \"%s\"",
-                                   shown(work, row, SEQUENCE),
-                                   contact_of(work, row));
-    message.text = make_text(work, row, enrollment, link);
-    message.automatic = 1;
     CRM_ERR(crmd_mark_begin(&entry, work));
     error = crmd_work_still(work, asked);
     if (error) {
         crmd_mark_end(&entry, "free", NULL, work);
         return error;
     }
-    crmd_relay_send(&receipt, relay, &message, config, work->pool);
+    crmd_relay_send(&receipt, relay, message, config, work->pool);
     if (receipt.verdict != CRMD_UNKNOWN) {
         crmd_mark_end(&entry, receipt.verdict == CRMD_SENT ? "sent" : "free",
                       receipt.provider_id, work);
@@ -158,30 +165,33 @@ static crm_error_t *send_mail(crmd_work_t *work, const crmd_relay_t *relay,
     return NULL;
 }
 
-/* Send the mail about ENROLLMENT, from ROW, unless the workspace is held:
- * *HELD_P. */
+/* Send the mail about ROW, unless the workspace is held: *HELD_P. */
 static crm_error_t *permit_and_send(int *held_p, crmd_work_t *work,
                                     const crmd_relay_t *relay,
-                                    const PGresult *row,
-                                    const char *enrollment)
+                                    const PGresult *row)
 {
     const char *head = crmd_link_review_head(
-        work->config, work->job->workspace_id, enrollment,
-        crmd_payload(work, "admin_id"), work->pool);
+        work->config, work->job->workspace_id,
+        crmd_payload(work, "enrollment_id"), crmd_payload(work, "admin_id"),
+        work->pool);
     const char *values[3] = {
         work->job->workspace_id, head, crmd_mark_known(work->pool)
     };
     apr_time_t asked = crm_time_monotonic();
+    crmd_message_t message;
     PGresult *permit;
 
     CRM_ERR(crmd_query(&permit, work, permit_sql, 3, values));
     *held_p = PQgetisnull(permit, 0, NUMBER);
-    return *held_p ? NULL
-           : send_mail(work, relay, row, enrollment,
-                       crmd_link_review(work->config, head,
-                                        crm_db_value(permit, 0, LINK_MAC),
-                                        work->pool),
-                       apr_atoi64(PQgetvalue(permit, 0, NUMBER)), asked);
+    if (*held_p) {
+        return NULL;
+    }
+    make_message(&message, work, row,
+                 crmd_link_review(work->config, head,
+                                  crm_db_value(permit, 0, LINK_MAC),
+                                  work->pool));
+    return send_mail(work, relay, &message,
+                     apr_atoi64(PQgetvalue(permit, 0, NUMBER)), asked);
 }
 
 crm_error_t *crmd_review_mail(crmd_work_t *work)
@@ -199,7 +209,7 @@ crm_error_t *crmd_review_mail(crmd_work_t *work)
     crmd_relay_enter(relay, work->config);
     error = crmd_query(&result, work, review_sql, 3, values);
     if (!error && PQntuples(result)) {      /* else it was decided */
-        error = permit_and_send(&held, work, relay, result, values[1]);
+        error = permit_and_send(&held, work, relay, result);
     }
     crmd_relay_leave(relay);
     return held ? crmd_work_return(work) : error;

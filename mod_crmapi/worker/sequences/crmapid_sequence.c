@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "crm_array.h"
 #include "crm_channel.h"
 #include "crm_db.h"
 #include "crm_json.h"
@@ -151,12 +152,9 @@ static int find_channels(enrollment_t *enrollment)
     for (size_t i = 0; i < length; i++) {
         const char *channel = json_object_get_string(
             json_object_array_get_idx(allowed, i));
-        int known = 0;
 
-        for (int k = 0; k < count; k++) {
-            known |= !strcmp(enrollment->channels[k], channel);
-        }
-        if (!known && count < CRM_CHANNELS && address_of(enrollment, channel)) {
+        if (!crm_words_have(enrollment->channels, (apr_size_t)count, channel)
+            && count < CRM_CHANNELS && address_of(enrollment, channel)) {
             enrollment->channels[count++] = channel;
         }
     }
@@ -262,12 +260,26 @@ static int is_data_exception(const crm_error_t *error)
     return error->sqlstate && !strncmp(error->sqlstate, "22", 2);
 }
 
+/* Set *PACING_P to the pacing of ENROLLMENT. Return what is wrong with it, or NULL. */
+static const char *read_pacing(const char **pacing_p,
+                               const enrollment_t *enrollment,
+                               apr_pool_t *pool)
+{
+    const char *where, *fault;
+    apr_int64_t between;
+
+    fault = crm_pacing_parse(pacing_p, &between, &where,
+                             json_object_object_get(enrollment->subject.plan,
+                                                    "pacing"),
+                             enrollment->subject.time_zone, pool);
+    return fault ? crm_pointer_rule("pacing", where, fault, pool) : NULL;
+}
+
 crm_error_t *crmd_sequence_generate(crmd_work_t *work)
 {
     crmd_outline_t outline = {NULL, NULL, NULL, 0};
     enrollment_t enrollment;
-    apr_int64_t between;
-    const char *pacing, *fault, *where;
+    const char *pacing, *fault;
     crm_error_t *error;
     int pending;
 
@@ -282,13 +294,9 @@ crm_error_t *crmd_sequence_generate(crmd_work_t *work)
     if (!find_channels(&enrollment)) {
         return fail(work, "no_usable_channels");
     }
-    fault = crm_pacing_parse(&pacing, &between, &where,
-                             json_object_object_get(enrollment.subject.plan,
-                                                    "pacing"),
-                             enrollment.subject.time_zone, work->pool);
+    fault = read_pacing(&pacing, &enrollment, work->pool);
     if (fault) {
-        return fail(work, crm_pointer_rule("pacing", where, fault,
-                                           work->pool));
+        return fail(work, fault);
     }
     crmd_generator_of(work->config)->generate(&outline, &enrollment.subject,
                                               work->config, &work->log,
