@@ -272,7 +272,7 @@ static void read_look_up(crm_parties_t *parties,
     for (int row = 0; row < PQntuples(result); row++) {
         crm_identity_t *identity = identities
                               + apr_atoi64(PQgetvalue(result, row,
-                                                    CRM_MATCH_IDENTITY)) - 1;
+                                                      CRM_MATCH_IDENTITY)) - 1;
         crm_party_t *party = party_of_row(parties, result, row);
 
         for (int key = 0; key < CRM_IDENTITY_KEYS; key++) {
@@ -295,7 +295,7 @@ static void make_command(crm_sql_t *sql, const char *text, apr_pool_t *pool)
 }
 
 static crm_parties_t *parties_make(crm_call_t *call,
-                                const crm_party_kind_t *kind)
+                                   const crm_party_kind_t *kind)
 {
     crm_parties_t *parties = apr_pcalloc(call->pool, sizeof(*parties));
 

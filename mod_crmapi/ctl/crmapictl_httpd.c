@@ -107,7 +107,7 @@ static crm_error_t *add_param(crm_buf_t *out, const char *keyword,
         }
     }
     crm_buf_printf(out, "%s%s=%s", out->len ? " " : "", keyword,
-                 plain ? "" : "'");
+                   plain ? "" : "'");
     for (const char *c = value; *c; c++) {
         if (*c == '\'' || *c == '\\') {
             add_escaped(out, '\\');

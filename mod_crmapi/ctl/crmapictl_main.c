@@ -87,7 +87,7 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
     }
     if (!database || !*database) {
         return ctl_misuse(ctl, "no database: give --database or set"
-                             " $CRMAPI_DATABASE");
+                          " $CRMAPI_DATABASE");
     }
     CRM_ERR(get_timeout(&options.timeout, ctl, command));
     ctl->command = command;
@@ -146,7 +146,7 @@ int main(int argc, const char *const *argv)
         /* The operator sees the line that a server would log. */
         fprintf(stderr, "crmapictl: %s\n",
                 ctl_clean(error->log ? error->log : error->message,
-                              ctl.pool));
+                          ctl.pool));
         code = error->code == CRM_E_BAD_REQUEST ? 2 : EXIT_FAILURE;
     }
     if (ctl.code) {

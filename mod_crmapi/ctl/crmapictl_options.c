@@ -197,7 +197,7 @@ static crm_error_t *find_command(const ctl_command_t **command_p, int *used_p,
         return NULL;
     }
     return ctl_misuse(ctl, "%s is followed by one of %s", words->words[0],
-                         verbs);
+                      verbs);
 }
 
 /* Check that CTL has all options that COMMAND needs and no others. */
@@ -231,7 +231,7 @@ static int is_file(const ctl_command_t *command)
 
 /* Set COMMAND's operands from WORDS, of which the first USED are its name. */
 static crm_error_t *take_operands(ctl_t *ctl, const ctl_command_t *command,
-                                 const words_t *words, int used)
+                                  const words_t *words, int used)
 {
     int operands = !command->operand ? 0
                    : strstr(command->operand, "...") ? words->count
@@ -330,7 +330,7 @@ static void add_options(crm_buf_t *buf, apr_uint64_t options)
 }
 
 crm_error_t *ctl_number(long *number_p, ctl_t *ctl,
-                               ctl_option_t option, long max)
+                        ctl_option_t option, long max)
 {
     const char *text = ctl->options[option];
     char *end;

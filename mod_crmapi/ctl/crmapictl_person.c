@@ -116,7 +116,7 @@ static crm_error_t *print_row(void *baton, const PGresult *result)
     ctl_t *ctl = baton;
 
     ctl_write(stdout, PQgetvalue(result, 0, 0),
-                   (apr_size_t)PQgetlength(result, 0, 0));
+              (apr_size_t)PQgetlength(result, 0, 0));
     return putchar('\n') != EOF ? NULL
            : ctl_fault(ctl, "cannot write: %s", strerror(errno));
 }

@@ -116,7 +116,7 @@ crm_error_t *ctl_enrollment_list(ctl_t *ctl)
     PGresult *result;
 
     CRM_ERR(ctl_known_status(ctl, crm_resource_field(&crm_resource_enrollment,
-                                               "status")->values));
+                                                     "status")->values));
     CRM_ERR(ctl_workspace_id(&values[0], ctl, ctl->options[CTL_WORKSPACE]));
     values[1] = ctl->options[CTL_STATUS];
     CRM_ERR(ctl_query(&result, ctl, ENROLLMENT

@@ -115,11 +115,11 @@ static const char *slug_from(const char *name, apr_pool_t *pool)
     return ctl_slug_rule(slug) ? "workspace" : slug;
 }
 
-/* Run an INSERT or UPDATE of a workspace. Errors name an invalid PLAN or ID. */
+/* Run an INSERT or UPDATE of the workspace VALUES[0]. Errors name that or the
+ * PLAN. */
 static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
                            const char *sql, int count,
-                           const char *const *values, const char *id,
-                           const char *plan)
+                           const char *const *values, const char *plan)
 {
     crm_error_t *error = ctl_query(result_p, ctl, sql, count, values);
 
@@ -130,7 +130,7 @@ static crm_error_t *change(PGresult **result_p, ctl_t *ctl,
     }
     if (crm_error_is(error, "23505")) {
         return ctl_fault(ctl, "there is a workspace with the id %s"
-                            " already", id);
+                         " already", values[0]);
     }
     return error;
 }
@@ -151,7 +151,7 @@ static crm_error_t *insert(int *done_p, PGresult **result_p, ctl_t *ctl,
                        " (id, name, slug, plan) VALUES ($1::uuid, $2::text,"
                        " $3::text, $4::text)" CRM_SQL_PLAIN " ON CONFLICT"
                        " (slug) DO NOTHING" CRM_SQL_BOTH " RETURNING " FIELDS,
-                       4, values, values[0], values[3]));
+                       4, values, values[3]));
         *done_p = PQntuples(*result_p);
     }
     return NULL;
@@ -237,18 +237,14 @@ crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
                               const char *what)
 {
     char id[CRM_UUID_LEN + 1];
-    const char *value = what;
+    int by_id = crm_uuid_parse(id, what, strlen(what));
+    const char *value = by_id ? id : what;
     PGresult *result;
 
-    if (crm_uuid_parse(id, what, strlen(what))) {
-        value = id;
-        CRM_ERR(ctl_query(&result, ctl, "SELECT id FROM crmapi.workspace"
-                              " WHERE id = $1::uuid", 1, &value));
-    }
-    else {
-        CRM_ERR(ctl_query(&result, ctl, "SELECT id FROM crmapi.workspace"
-                              " WHERE slug = $1::text", 1, &value));
-    }
+    CRM_ERR(ctl_query(&result, ctl, by_id
+                      ? "SELECT id FROM crmapi.workspace WHERE id = $1::uuid"
+                      : "SELECT id FROM crmapi.workspace WHERE slug = $1::text",
+                      1, &value));
     if (!PQntuples(result)) {
         return none(ctl, what);
     }
@@ -475,7 +471,7 @@ static crm_error_t *update(ctl_t *ctl, const char *const values[11],
                    " retention_events = nullif(coalesce($11::integer,"
                    " retention_events), 0)"
                    " WHERE id = $1::uuid RETURNING id", 11, values,
-                   values[0], values[2]));
+                   values[2]));
     return PQntuples(result) ? ctl_events_set(ctl, values[0], events)
            : none(ctl, ctl->args[0]);
 }

@@ -89,7 +89,7 @@ static crm_error_t *check_origin(const crm_webform_t *form,
     }
     for (int i = 0; i < form->origins->nelts; i++) {
         if (!apr_cstr_casecmp(APR_ARRAY_IDX(form->origins, i, const char *),
-                        origin)) {
+                              origin)) {
             return NULL;
         }
     }

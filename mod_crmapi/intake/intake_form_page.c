@@ -103,7 +103,7 @@ static void write_back(crm_buf_t *body, const crm_call_t *call)
 }
 
 void crm_webform_show_error(crm_call_t *call, const crm_webform_t *form,
-                     const crm_error_t *error)
+                            const crm_error_t *error)
 {
     crm_response_t *page = call->response;
     const char *text;

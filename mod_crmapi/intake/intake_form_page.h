@@ -14,6 +14,6 @@ void crm_webform_thank(crm_call_t *call, const crm_webform_t *form,
 /* Make ERROR the response to CALL. Fields have the labels of FORM (may be
  * NULL). */
 void crm_webform_show_error(crm_call_t *call, const crm_webform_t *form,
-                     const crm_error_t *error);
+                            const crm_error_t *error);
 
 #endif /* CRM_INTAKE_FORM_PAGE_H */

@@ -180,8 +180,8 @@ static crm_error_t *is_suppressed(int *is_p, const crm_twilio_hook_t *hook,
     values[0] = workspace_id;
     values[1] = phone;
     CRM_ERR(crm_call_run(&result, hook->call,
-                             "SELECT crmapi.is_suppressed($1::uuid, 'sms',"
-                             " $2::text)", 2, values));
+                         "SELECT crmapi.is_suppressed($1::uuid, 'sms',"
+                         " $2::text)", 2, values));
     *is_p = *PQgetvalue(result, 0, 0) == 't';
     return NULL;
 }

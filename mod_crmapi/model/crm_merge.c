@@ -283,8 +283,8 @@ static const char *check_result(const merging_t *merging, int max)
 }
 
 const char *crm_merge(const char **out_p, const char *text,
-                       const crm_subject_t *subject, int one_line, int max,
-                       apr_pool_t *pool)
+                      const crm_subject_t *subject, int one_line, int max,
+                      apr_pool_t *pool)
 {
     merging_t merging = {.subject = subject, .one_line = one_line,
                          .syntax_only = !out_p,

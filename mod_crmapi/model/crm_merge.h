@@ -13,7 +13,7 @@
  * it breaks. OUT_P NULL: check TEXT as it is: the syntax of its fields, and the length
  * of what is around them; values of SUBJECT do not matter. */
 const char *crm_merge(const char **out_p, const char *text,
-                       const crm_subject_t *subject, int one_line, int max,
-                       apr_pool_t *pool);
+                      const crm_subject_t *subject, int one_line, int max,
+                      apr_pool_t *pool);
 
 #endif /* CRM_MERGE_H */

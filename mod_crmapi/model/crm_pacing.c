@@ -216,7 +216,7 @@ static apr_int64_t read_part(const char **text_p)
 }
 
 const char *crm_delay_parse(apr_int64_t *seconds_p, json_object *delay,
-                             apr_pool_t *pool)
+                            apr_pool_t *pool)
 {
     static const char rule[] = "must be a time such as 45m, 36h or 1d12h, or a"
                                " number of days, at most 365 days";

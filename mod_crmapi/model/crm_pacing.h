@@ -18,6 +18,6 @@ const char *crm_pacing_parse(const char **pacing_p, apr_int64_t *between_p,
 /* Set *SECONDS_P to DELAY, a step's: "45m", "36h", "2d", "1d12h" or a number
  * of days. Return NULL, or the rule that it breaks. */
 const char *crm_delay_parse(apr_int64_t *seconds_p, json_object *delay,
-                             apr_pool_t *pool);
+                            apr_pool_t *pool);
 
 #endif /* CRM_PACING_H */

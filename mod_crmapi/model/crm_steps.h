@@ -53,7 +53,7 @@ typedef struct crm_reading_t {
  * voice_script} as docs/sequences.md describes it. Return NULL, or the member
  * and the rule that it breaks: "steps[2].email_body ...". */
 const char *crm_steps_read(apr_array_header_t **steps_p, json_object *list,
-                            const crm_reading_t *reading);
+                           const crm_reading_t *reading);
 
 /* Return how many characters the text NAME of a step, such as "sms_body", may
  * have. */

@@ -198,7 +198,7 @@ void crm_list_key(crm_sql_t *sql, const crm_call_t *call, const char *rows,
 }
 
 void crm_list_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
-                      int reverse)
+                    int reverse)
 {
     const crm_sort_t *sort = crm_rest(call)->sort;
     const char *direction = crm_rest(call)->ascending != reverse ? "" : " DESC";
@@ -216,7 +216,7 @@ void crm_list_order(crm_sql_t *sql, const crm_call_t *call, const char *rows,
 }
 
 void crm_list_keys(crm_sql_t *sql, const crm_call_t *call,
-                     const char *columns)
+                   const char *columns)
 {
     crm_sql_adds(sql, "SELECT ", columns, NULL);
     for (int i = 0; crm_rest(call)->sort->keys[i]; i++) {

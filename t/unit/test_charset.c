@@ -171,7 +171,7 @@ static const struct {
      "Hello, Ada"},
     {"UTF-8 declared as UTF-7", BYTES("Grüße +-"), "utf-7", NULL, "Grüße +-"},
     {"GBK declared as HZ", BYTES("\304\372\272\303\243\254\307\353\316\312"
-                                "\274\333\270\361"), "hz-gb-2312", NULL,
+                                 "\274\333\270\361"), "hz-gb-2312", NULL,
      "您好，请问价格"},
     {"UTF-16, cut", BYTES("\000a\000"), "utf-16be", NULL, "a\357\277\275"},
     {"the hint", BYTES("\317\360\350\342\345\362"), NULL, "windows-1251",

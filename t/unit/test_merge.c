@@ -163,12 +163,12 @@ START_TEST(filled_in)
 {
     const char *out = NULL;
     const char *wrong = crm_merge(&out, good[_i].text, &subject, 0, 1000,
-                                   crm_check_pool());
+                                  crm_check_pool());
 
     ck_assert_msg(!wrong, "%s: %s", good[_i].text, wrong);
     ck_assert_str_eq(out, good[_i].becomes);
     wrong = crm_merge(NULL, good[_i].text, &subject, 0, 1000,
-                       crm_check_pool());
+                      crm_check_pool());
     ck_assert_msg(!wrong, "%s, checked only: %s", good[_i].text, wrong);
 }
 END_TEST
@@ -177,7 +177,7 @@ START_TEST(refused)
 {
     const char *out = NULL;
     const char *wrong = crm_merge(&out, bad[_i].text, &subject, 0, 1000,
-                                   crm_check_pool());
+                                  crm_check_pool());
     int about_values;
 
     ck_assert_msg(wrong != NULL, "%s became %s", bad[_i].text, out);
@@ -185,7 +185,7 @@ START_TEST(refused)
     /* Of another subject the values may be there. */
     about_values = strstr(wrong, "empty") != NULL;
     wrong = crm_merge(NULL, bad[_i].text, &subject, 0, 1000,
-                       crm_check_pool());
+                      crm_check_pool());
     ck_assert_msg((wrong == NULL) == about_values, "%s, checked only: %s",
                   bad[_i].text, wrong);
 }
@@ -200,16 +200,16 @@ START_TEST(missing_objects)
     const char *out = NULL;
 
     ck_assert(!crm_merge(&out, "{{company}}, {{full_name}}, {{email|-}}",
-                          &lone, 0, 1000, crm_check_pool()));
+                         &lone, 0, 1000, crm_check_pool()));
     ck_assert_str_eq(out, "Own, L, -");
     json_object_object_del(own, "company");
     json_object_object_del(own, "last_name");
     ck_assert(!crm_merge(&out, "{{company|-}}{{full_name|-}}"
                           "{{company.name|-}}{{agent.name|-}}{{custom.a|-}}",
-                          &lone, 0, 1000, crm_check_pool()));
+                         &lone, 0, 1000, crm_check_pool()));
     ck_assert_str_eq(out, "-----");
     ck_assert_str_eq(crm_merge(&out, "{{agent.name}}", &lone, 0, 1000,
-                                crm_check_pool()),
+                               crm_check_pool()),
                      "{{agent.name}} is empty here, and there is no"
                      " fallback");
     json_object_put(own);
@@ -221,7 +221,7 @@ START_TEST(one_line)
     const char *out = NULL;
 
     ck_assert(!crm_merge(&out, "{{notes}} {{job_title|a\nb}}", &subject, 1,
-                          1000, crm_check_pool()));
+                         1000, crm_check_pool()));
     ck_assert_str_eq(out, "one two a b");
 }
 END_TEST
@@ -232,15 +232,15 @@ START_TEST(limits)
     const char *out = NULL;
 
     ck_assert(!crm_merge(&out, "{{last_name}}", &subject, 0, 7,
-                          crm_check_pool()));
+                         crm_check_pool()));
     ck_assert_str_eq(crm_merge(&out, "{{last_name}}", &subject, 0, 6,
-                                crm_check_pool()),
+                               crm_check_pool()),
                      "must have at most 6 characters, with its fields filled"
                      " in");
     ck_assert(!crm_merge(&out, "øøø", &subject, 0, 3,
-                          crm_check_pool()));
+                         crm_check_pool()));
     ck_assert(!crm_merge(&out, "{{custom.seats|a very long fallback}}",
-                          &subject, 0, 1, crm_check_pool()));
+                         &subject, 0, 1, crm_check_pool()));
 }
 END_TEST
 
@@ -280,18 +280,18 @@ START_TEST(bombs)
     json_object_object_add(large, "notes", json_object_new_string(
                                repeat("long ", 13000)));
     ck_assert(crm_merge(&out, repeat("{{notes}}", 7000), &bomb, 0, 65536,
-                         crm_check_pool()));
+                        crm_check_pool()));
     ck_assert_msg(most_memory() - had < 65536, "it took %ld KiB",
                   most_memory() - had);
     ck_assert(crm_merge(&out, repeat("{{", 32769), &bomb, 0, 65536,
-                         crm_check_pool()));
+                        crm_check_pool()));
     ck_assert(!crm_merge(&out, repeat("{{{{", 16384), &bomb, 0, 65536,
-                          crm_check_pool()));
+                         crm_check_pool()));
     ck_assert(crm_merge(&out, apr_pstrcat(crm_check_pool(), "{{custom.",
-                                           repeat("x", 100000), "}}", NULL),
-                         &bomb, 0, 65536, crm_check_pool()));
+                                          repeat("x", 100000), "}}", NULL),
+                        &bomb, 0, 65536, crm_check_pool()));
     ck_assert(!crm_merge(&out, repeat("{{city|}}x", 6553), &bomb, 0, 65536,
-                          crm_check_pool()));
+                         crm_check_pool()));
     ck_assert_msg(clock() - begin < 3 * CLOCKS_PER_SEC, "it took %d ms",
                   (int)((clock() - begin) * 1000 / CLOCKS_PER_SEC));
     json_object_put(large);
@@ -304,8 +304,8 @@ START_TEST(names_shown)
     const char *out, *wrong;
 
     wrong = crm_merge(&out, apr_pstrcat(crm_check_pool(), "{{",
-                                         repeat("x", 101), "}}", NULL),
-                       &subject, 0, 1000, crm_check_pool());
+                                        repeat("x", 101), "}}", NULL),
+                      &subject, 0, 1000, crm_check_pool());
     ck_assert_str_eq(wrong, "{{...}} is not a known field");
     ck_assert_str_eq(crm_name_shown("a\x1b[2J"), "...");
     ck_assert_str_eq(crm_name_shown("a\x7f"), "...");

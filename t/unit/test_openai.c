@@ -475,9 +475,9 @@ START_TEST(content_of_parts)
                     "\\\"x\\\"}]}\"")), NULL},
         /* some have an empty error in every answer */
         {"{\"error\":\"\"," CHOICES(PART("text", "text", "\"{\\\"steps\\\":[{"
-                                          "\\\"channel\\\":\\\"sms\\\","
-                                          "\\\"sms_body\\\":\\\"x\\\"}]}"
-                                          "\"")), NULL},
+                                         "\\\"channel\\\":\\\"sms\\\","
+                                         "\\\"sms_body\\\":\\\"x\\\"}]}"
+                                         "\"")), NULL},
         {PARTS(""), "openai: the answer has no content"},
         {PARTS("7,null," PART("text", "text", "7")),
          "openai: the answer has no content"},

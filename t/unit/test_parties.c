@@ -287,7 +287,7 @@ START_TEST(a_new_contact_has_its_fields_in_their_places)
     crm_party_t *contact;
 
     open_parties("{\"first_name\":\"New\",\"emails\":[\"a@x\"],\"tags\":"
-               "[\"vip\"],\"notes\":\"N\",\"custom_fields\":{\"a\":1}}", 0);
+                 "[\"vip\"],\"notes\":\"N\",\"custom_fields\":{\"a\":1}}", 0);
     ck_assert_ptr_null(crm_parties_match(parties, &wanted));
     contact = crm_parties_create(parties, &wanted, &values, AGENT);
     shows(contact, apr_pstrcat(crm_check_pool(), "{\"id\":\"", contact->id,

@@ -224,7 +224,7 @@ START_TEST(final_texts)
 
     make_subject(&subject, email_only, finals[_i].steps, "{}");
     wrong = crm_steps_read(&steps, json_object_object_get(subject.plan,
-                                                           "steps"), &reading);
+                                                          "steps"), &reading);
     ck_assert_msg((wrong != NULL) == (finals[_i].wrong != NULL), "%s: %s",
                   finals[_i].steps, wrong ? wrong : "taken");
     if (wrong) {

@@ -111,7 +111,7 @@ static json_object *make_format(const crm_subject_t *subject)
 }
 
 static json_object *make_input(const crm_subject_t *subject,
-                                  const crmd_config_t *config)
+                               const crmd_config_t *config)
 {
     json_object *input = json_object_new_object();
 

@@ -170,7 +170,7 @@ static const char *steps_json(const enrollment_t *enrollment,
 
     for (int i = 0; i < outline->steps->nelts; i++) {
         const crm_step_t *from = &APR_ARRAY_IDX(outline->steps, i,
-                                                 crm_step_t);
+                                                crm_step_t);
         json_object *step = json_object_new_object();
 
         crm_json_add_text(step, "channel", from->channel);
