@@ -293,7 +293,8 @@ static void drop_addresses(char *text)
 }
 
 /* Return the LEN bytes of the paragraph at TEXT, folded, with each run of white space
- * or underscores ("BAD_RECIPIENT") as one blank, with "'" for U+2019 and without addresses, in POOL. */
+ * or underscores ("BAD_RECIPIENT") as one blank, with "'" for U+2019 and without
+ * addresses, in POOL. */
 static const char *flatten(const char *text, apr_size_t len, apr_pool_t *pool)
 {
     static const char curly[] = "’";

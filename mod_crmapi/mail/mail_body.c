@@ -289,20 +289,50 @@ static void add_each(crm_mail_walk_t *walk, const apr_array_header_t *parts,
     }
 }
 
-/* Of alternatives (RFC 2046, 5.1.4) use the plain text, else the HTML; show the
- * HTML, if there is any. Other parts are attachments, unless they are another
- * form of the text. */
+/* Bytes of the words of a text that only speaks of the HTML beside it. */
+#define STUB_BYTES 400
+
+/* Return whether PLAIN, the texts of alternatives, is one that may only say that the
+ * mail has HTML. */
+static int may_be_stub(crm_mail_walk_t *walk, const apr_array_header_t *plain)
+{
+    const char *words = plain->nelts == 1 ? words_of(
+        walk, APR_ARRAY_IDX(plain, 0, GMimePart *)) : "";
+
+    return strlen(words) <= STUB_BYTES && strstr(words, "html");
+}
+
+/* Return whether HTML, the texts beside PLAIN, have other words. */
+static int has_others(crm_mail_walk_t *walk, const apr_array_header_t *plain,
+                      const apr_array_header_t *html)
+{
+    const char *words = words_of(walk, APR_ARRAY_IDX(plain, 0, GMimePart *));
+
+    for (int i = 0; i < html->nelts; i++) {
+        if (strstr(words_of(walk, APR_ARRAY_IDX(html, i, GMimePart *)),
+                   words)) {
+            return 0;
+        }
+    }
+    return html->nelts > 0;
+}
+
+/* Of alternatives (RFC 2046, 5.1.4) use the plain text, unless it only says that
+ * there is HTML, else the HTML; show the HTML, if there is any. Other parts are
+ * attachments, unless they are another form of the text. */
 static void walk_alternative(crm_mail_walk_t *walk, GMimeMultipart *multipart,
                              int text)
 {
-    int count = g_mime_multipart_get_count(multipart);
+    int count = g_mime_multipart_get_count(multipart), stub;
     const apr_array_header_t *plain, *html;
 
     if (text) {
         plain = texts_of(walk, multipart, "plain");
-        html = !plain->nelts || walk->options->keep_original
+        stub = may_be_stub(walk, plain);
+        html = !plain->nelts || stub || walk->options->keep_original
                ? texts_of(walk, multipart, "html") : plain;
-        add_each(walk, plain->nelts ? plain : html, add_text);
+        stub = stub && has_others(walk, plain, html);
+        add_each(walk, plain->nelts && !stub ? plain : html, add_text);
         add_each(walk, html->nelts ? html : plain, add_display);
     }
     for (int i = 0; i < count; i++) {

@@ -168,6 +168,12 @@ static char *copy_field(const crm_mail_head_t *head)
                           head->block.len - head->start);
 }
 
+/* Types of texts as some write them; as they are meant they are HTML, or plain. */
+static const struct {
+    const char *name;
+    int html;
+} mistaken[] = {{"plain/text", 0}, {"html/text", 1}, {"html", 1}};
+
 /* Let the last field of HEAD, a Content-Type, have a type if it has none: that of
  * several parts if it has their boundary, else that of a text, as without the field
  * (RFC 2045, 5.2). What names a file is left as it is. */
@@ -175,7 +181,7 @@ static void repair_type(crm_mail_head_t *head)
 {
     char *field = copy_field(head);
     char *value = strchr(field, ':') + 1, *end;
-    int bare, parts;
+    int bare, parts, html = 0, known = 1;
 
     value += strspn(value, BLANKS);
     if (*value == '"' && (end = strchr(value + 1, '"'))) {
@@ -189,14 +195,21 @@ static void repair_type(crm_mail_head_t *head)
     }
     parts = !strncasecmp(value, "multipart", 9)
             || (strcasestr(end, "boundary=") && !strchr("tT", *value));
-    if ((!bare && is_type(value)) || (!parts && strcasestr(value, "name")
-                           && strncasecmp(value, "text", 4))) {
+    for (size_t i = 0; i < CRM_NELTS(mistaken); i++) {
+        if (is_name(value, (apr_size_t)(end - value), mistaken[i].name)) {
+            html = mistaken[i].html;
+            known = 0;
+        }
+    }
+    if (known && ((!bare && is_type(value))
+                  || (!parts && strcasestr(value, "name")
+                      && strncasecmp(value, "text", 4)))) {
         return;
     }
     head->block.len = head->start;
     crm_buf_printf(&head->block, "Content-Type: %s%s",
-                   parts ? "multipart/mixed" : "text/plain",
-                   *end ? end : "\n");
+                   parts ? "multipart/mixed" : html ? "text/html"
+                   : "text/plain", *end ? end : "\n");
 }
 
 /* Let what follows the first word of FIELD, a type or a disposition, be a
@@ -256,13 +269,33 @@ static void repair_disposition(crm_mail_head_t *head)
     memcpy(head->block.data + head->start, field, strlen(field));
 }
 
-/* Remove what is no part of the name in the last field of HEAD, a
- * Content-Transfer-Encoding: quotes and a semicolon. */
+/* Let the last field of HEAD, a Content-Transfer-Encoding, have a name that is known,
+ * without quotes and a semicolon: some write "base-64". */
 static void repair_encoding(crm_mail_head_t *head)
 {
-    for (apr_size_t i = head->start; i < head->block.len; i++) {
-        if (strchr("\";", head->block.data[i])) {
-            head->block.data[i] = ' ';
+    static const char *const names[] = {"base64", "quoted-printable"};
+    const char *value = strchr(copy_field(head), ':') + 1;
+    char word[24];
+    apr_size_t len = 0;
+
+    for (; *value && *value != '(' && len + 1 < sizeof(word); value++) {
+        if (apr_isalnum(*value)) {
+            word[len++] = *value;
+        }
+    }
+    word[len] = '\0';
+    for (size_t i = 0; i < CRM_NELTS(names); i++) {
+        const char *at = names[i];
+        apr_size_t same = 0;
+
+        for (; *at && (*at == '-' || apr_tolower(word[same]) == *at); at++) {
+            same += *at != '-';
+        }
+        if (!*at && same == len) {
+            head->block.len = head->start;
+            crm_buf_printf(&head->block, "Content-Transfer-Encoding: %s\n",
+                           names[i]);
+            return;
         }
     }
 }

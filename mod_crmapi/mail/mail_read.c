@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_buf.h"
@@ -213,6 +214,35 @@ static const char *decode_quoted(apr_size_t *len_p, const char *raw,
     return bytes;
 }
 
+/* Return whether the LEN bytes RAW, a text in CHARSET (may be NULL) whose encoding is
+ * not declared, are quoted-printable: each '=' is part of it, and one stands for a
+ * byte above 0x7f, or one for itself and another one for a line's going on. */
+static int is_quoted(const char *raw, apr_size_t len, const char *charset,
+                     apr_pool_t *pool)
+{
+    crm_mail_charset_t known = crm_mail_label(charset);
+    int high = 0, equals = 0, soft = 0;
+    const char *at = raw, *end = raw + len;
+
+    while ((at = memchr(at, '=', (size_t)(end - at)))) {
+        apr_size_t left = (apr_size_t)(end - ++at);
+        int escape = left > 1 && apr_isxdigit(*at) && apr_isxdigit(at[1]);
+
+        if (!escape && !(left && strchr("\r\n", *at))) {
+            return 0;
+        }
+        soft |= !escape;
+        high |= escape && *at > '7';
+        equals |= escape && !strncasecmp(at, "3d", 2);
+    }
+    if (!(high || (equals && soft)) || !crm_text_is_ascii(raw)) {
+        return 0;
+    }
+    raw = decode_quoted(&len, raw, len, pool);
+    return known.coding == CRM_MAIL_SINGLE || known.coding == CRM_MAIL_MULTI
+           || crm_text_valid_utf8(raw, len);
+}
+
 /* Return whether CONTENT, base64, is not one piece that ends with its padding. GMime
  * stops there or goes on, by its release. */
 static int has_pieces(GMimeDataWrapper *content)
@@ -247,7 +277,7 @@ const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
     GMimeContentType *type =
         g_mime_object_get_content_type(GMIME_OBJECT(part));
     GMimeContentEncoding encoding = g_mime_part_get_content_encoding(part);
-    const char *raw;
+    const char *raw, *charset;
 
     if (content && encoding == GMIME_CONTENT_ENCODING_BASE64
         && !g_mime_content_type_is_type(type, "text", "*")
@@ -257,15 +287,20 @@ const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
     }
     if (!g_mime_content_type_is_type(type, "text", "*")
         || (encoding != GMIME_CONTENT_ENCODING_BASE64
-            && encoding != GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE)) {
+            && encoding != GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE
+            && encoding != GMIME_CONTENT_ENCODING_DEFAULT)) {
         return read_content(len_p, content, 0, pool);
     }
     raw = read_content(len_p, content, 1, pool);
     if (encoding == GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE) {
         return decode_quoted(len_p, raw, *len_p, pool);
     }
-    return crm_mail_is_base64(raw, *len_p, g_mime_content_type_get_parameter(
-                                  type, "charset"), pool)
+    charset = g_mime_content_type_get_parameter(type, "charset");
+    if (encoding == GMIME_CONTENT_ENCODING_DEFAULT) {
+        return is_quoted(raw, *len_p, charset, pool)
+               ? decode_quoted(len_p, raw, *len_p, pool) : raw;
+    }
+    return crm_mail_is_base64(raw, *len_p, charset, pool)
            ? decode_base64(len_p, raw, *len_p, pool) : raw;
 }
 

@@ -19,8 +19,10 @@
 /* The property of a part with its enclosed_t. */
 #define ENCLOSED "crm-enclosed"
 
-/* Lines before the first part that are looked at for a boundary. */
+/* Lines before the first part that are looked at for a boundary, and bytes in which
+ * one that is declared must be used, if these have another one. */
 #define PREAMBLE 10
+#define USED_BYTES (64 * 1024)
 
 /* What the last line was that was looked at. */
 #define NO_BOUNDARY (-1)
@@ -316,19 +318,26 @@ static int is_delimiter(const char *line, const char *end, const char *stop)
            && !strncasecmp(end, field, sizeof(field) - 1);
 }
 
-/* Return the boundary of MULTIPART, whose content is at READER, as it is used: it
- * is part of what its header declares, where quotes or dashes are wrong; NULL if
- * there is none. */
-static const char *used_boundary(const reader_t *reader,
-                                 GMimeMultipart *multipart)
+/* Return whether BOUNDARY begins a line of what READER has before it. */
+static int is_used(const reader_t *reader, const char *boundary)
 {
-    GMimeHeader *header = g_mime_header_list_get_header(
-        g_mime_object_get_header_list(GMIME_OBJECT(multipart)),
-        "Content-Type");
-    const char *value = header ? g_mime_header_get_raw_value(header) : NULL;
+    apr_size_t len = trimmed(boundary, strlen(boundary));
+    apr_size_t left = (apr_size_t)(reader->end - reader->at);
+    const char *line = apr_pstrcat(reader->pool, "\n--", apr_pstrmemdup(
+                                       reader->pool, boundary, len), NULL);
+
+    left = left < USED_BYTES ? left : USED_BYTES;
+    return (left > len + 1 && !memcmp(reader->at, line + 1, len + 2))
+           || memmem(reader->at, left, line, len + 3) != NULL;
+}
+
+/* Return the boundary that is used in the parts at READER instead of DECLARED, which
+ * may be NULL: some write wrong quotes or dashes, or none. NULL if there is none. */
+static const char *used_boundary(const reader_t *reader, const char *declared)
+{
     reader_t lines = *reader;
 
-    for (int i = 0; value && i < PREAMBLE && lines.at < lines.end; i++) {
+    for (int i = 0; i < PREAMBLE && lines.at < lines.end; i++) {
         const char *next = next_line(&lines);
 
         if (is_delimiter(lines.at, next, lines.end)) {
@@ -337,9 +346,9 @@ static const char *used_boundary(const reader_t *reader,
             const char *used = apr_pstrmemdup(reader->pool, lines.at + 2,
                                               len);
 
-            return len && strstr(value, used)
-                   && !apr_hash_get(reader->boundaries, used,
-                                    (apr_ssize_t)len) ? used : NULL;
+            return len && !apr_hash_get(reader->boundaries, used,
+                                        (apr_ssize_t)len)
+                   && !(declared && is_used(reader, declared)) ? used : NULL;
         }
         lines.at = next;
     }
@@ -354,7 +363,7 @@ static void read_multipart(reader_t *reader, GMimeMultipart *multipart,
     const char *boundary = g_mime_object_get_content_type_parameter(
         GMIME_OBJECT(multipart), "boundary");
     const char *begin = reader->at, *end;
-    const char *used = used_boundary(reader, multipart);
+    const char *used = used_boundary(reader, boundary);
 
     boundary = used ? used : boundary;
     if (boundary && boundary[strspn(boundary, " \t")]) {

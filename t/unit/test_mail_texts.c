@@ -172,6 +172,34 @@ static const struct {
     {"Content-Transfer-Encoding: quoted-printable;\n\nw=6Frds", "words"},
     {"Content-Transfer-Encoding: quoted-printable\n\nw=6Fr= \t\nds=  \r\n"
      ", a =3D b", "words, a = b"},
+    /* encodings and types as some write them */
+    {"Content-Transfer-Encoding: base-64\n\nd29yZHMgaGVyZQ==", "words here"},
+    {"Content-Transfer-Encoding: BASE_64\n\nd29yZHMgaGVyZQ==", "words here"},
+    {"Content-Transfer-Encoding: quoted printable\n\nw=6Frds", "words"},
+    {"Content-Transfer-Encoding: quotedprintable\n\nw=6Frds", "words"},
+    {"Content-Transfer-Encoding: Quoted-Printable (x)\n\nw=6Frds", "words"},
+    {"Content-Type: plain/text; charset=iso-8859-1\n\nGr\xfc\xdf""e",
+     "Grüße"},
+    {"Content-Type: html/text; charset=utf-8\n\n<p>words", "words"},
+    {"Content-Type: html; charset=utf-8\n\n<p>words", "words"},
+    {"Content-Type: HTML\n\n<p>words", "words"},
+    {"Content-Type: plain\n\n<p>words", "<p>words"},
+    {"Content-Type: plain/x; name=a.txt\n\nwords", ""},
+    /* quoted-printable that is not declared */
+    {"Content-Type: text/plain; charset=utf-8\n\nGr=C3=BC=C3=9Fe =3D=\n x",
+     "Grüße = x"},
+    {"Content-Type: text/plain; charset=iso-8859-1\n\nGr=FC=DFe\n", "Grüße"},
+    {"Content-Type: text/html; charset=utf-8\n\n<p class=3D\"a\">Gr=C3=BC=C3"
+     "=9Fe", "Grüße"},
+    {"Content-Type: text/html; charset=utf-8\n\n<p class=3D\"a\">words of a ="
+     "\nlong line", "words of a long line"},
+    {"Content-Type: text/plain; charset=utf-8\n\n=E9 is not =C3=BC",
+     "=E9 is not =C3=BC"},
+    {"Content-Type: text/plain; charset=utf-8\n\n=C3=BC, but a=b",
+     "=C3=BC, but a=b"},
+    {"Content-Type: text/plain; charset=utf-8\n\n2=20 and x=3D", "2=20 and x=3D"},
+    {"Content-Type: text/plain; charset=utf-8\n"
+     "Content-Transfer-Encoding: 7bit\n\n=C3=BC", "=C3=BC"},
     /* parameters that nothing separates, or that are not indented */
     {"Content-Type: text/plain charset=iso-8859-2\n\nZa\xbf\xf3\xb3\xe6",
      "Zażółć"},
@@ -199,6 +227,19 @@ static const struct {
     {"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type:"
      " multipart/mixed; boundary=bc\n\n--b\nContent-Type: text/html\n\n<p>rich"
      "\n--b--\n", "rich"},
+    /* boundaries that are not declared, or others than those that are used */
+    {"Content-Type: multipart/alternative\n\n" ALTERNATIVES, "plain"},
+    {"Content-Type: multipart/alternative; boundary=other\n\nof several parts\n"
+     ALTERNATIVES, "plain"},
+    {"Content-Type: multipart/mixed; boundary=c\n\n--c\nContent-Type:"
+     " multipart/alternative\n\n" ALTERNATIVES "--c--\n", "plain"},
+    {"Content-Type: multipart/mixed; boundary=c\n\n--c\nContent-Type:"
+     " multipart/alternative; boundary=other\n\n" ALTERNATIVES "--c--\n",
+     "plain"},
+    {"Content-Type: multipart/mixed; boundary=c\n\n--b\nContent-Type: x\n\n"
+     "--c\n\nwords\n--c--\n", "words"},
+    {"Content-Type: multipart/mixed\n\n--b\nContents: words\n",
+     "--b\nContents: words"},
     /* all texts of an alternative */
     {"Content-Type: multipart/alternative; boundary=b\n\n--b\n"
      ROUND_A_PICTURE "--b--\n", "one\ntwo"},
@@ -625,6 +666,36 @@ START_TEST(a_text_that_shows_nothing_does_not_hide_the_html)
 }
 END_TEST
 
+/* A plain text, the HTML beside it, and which of them is the mail's text. */
+static const struct {
+    const char *plain, *html;
+    int is_html;
+} stubs[] = {
+    {"Your mail program does not support HTML.", "<p>The words", 1},
+    {"Ihr E-Mail-Programm kann keine HTML-Mails anzeigen.\n", "<p>Worte", 1},
+    {"This message is in HTML format. Please use an HTML capable client.\n"
+     "https://example.org/view?id=1", "<p>The words", 1},
+    {"How do I send HTML?", "<p>How do I send <b>HTML</b>?", 0},
+    {"How do I send *HTML* <https://example.org>?",
+     "How do I send <b>HTML</b> <a href=\"https://example.org\">?</a><br>Ada", 0},
+    {"I do not see it.", "<p>The words", 0},
+    {"Your mail program does not support HTML.", "<p> ", 0},
+};
+
+START_TEST(a_text_that_only_speaks_of_the_html_does_not_hide_it)
+{
+    const char *text = text_of(apr_pstrcat(
+        crm_check_pool(), HEAD "Content-Type: multipart/alternative;"
+        " boundary=b\n\n--b\n\n", stubs[_i].plain,
+        "\n--b\nContent-Type: text/html\n\n", stubs[_i].html, "\n--b--\n",
+        NULL));
+
+    ck_assert_msg(!strncmp(text, stubs[_i].plain, 15) == !stubs[_i].is_html,
+                  "%s: \"%s\"", stubs[_i].plain, text);
+    ck_assert_str_ne(text, "");
+}
+END_TEST
+
 /* ---- what fills a preview ------------------------------------------------- */
 
 /* What advertisements put behind their first words, so that a preview of the mail shows
@@ -935,6 +1006,8 @@ int main(void)
     tcase_add_loop_test(texts,
                         a_text_that_shows_nothing_does_not_hide_the_html, 0,
                         COUNT(shown));
+    tcase_add_loop_test(texts, a_text_that_only_speaks_of_the_html_does_not_hide_it,
+                        0, COUNT(stubs));
     tcase_add_loop_test(texts, a_style_may_hide, 0, COUNT(styles));
     tcase_add_loop_test(texts, what_html_hides_is_not_its_text, 0,
                         COUNT(hidden));
