@@ -124,7 +124,7 @@ static const char *after_phrase(const char *text, const char *const *phrases,
 
         if (!strncmp(text, phrases[i], len)
             && ((phrases[i][len - 1] & 0x80)    /* a language without blanks */
-                || (!(*end & 0x80) && !apr_isalnum(*end)))) {
+                || !*end || crm_text_bare_span(end))) {
             found = found && found > end ? found : end;
         }
     }
@@ -156,9 +156,38 @@ static int asks(const char *text)
     return 0;
 }
 
+/* Return SUBJECT folded, with a blank for each run of white space of any script. */
+static const char *plain(const char *subject, apr_pool_t *pool)
+{
+    const char *text = crm_text_fold(subject, pool);
+    char *made = apr_palloc(pool, strlen(text) + 1), *out = made;
+
+    while (*text) {
+        apr_size_t blank = crm_text_blank_span(text);
+
+        *out++ = blank ? ' ' : *text;
+        text += blank ? blank : 1;
+    }
+    *out = '\0';
+    return made;
+}
+
+/* Return whether TEXT ends with what a program writes, in brackets: "Re: Offer
+ * (Automatic Response)". */
+static int ends_with_program(const char *text)
+{
+    const char *open = NULL, *end;
+
+    for (const char *c = text; *c; c++) {
+        open = strchr("([", *c) ? c : open;
+    }
+    end = open ? after_phrase(open + 1, programs, CRM_NELTS(programs)) : NULL;
+    return end && strchr(")]", *end) && *end && !end[1];
+}
+
 int crm_mail_away(const char *subject, int answers, apr_pool_t *scratch_pool)
 {
-    const char *text = subject ? crm_text_fold(subject, scratch_pool) : "";
+    const char *text = subject ? plain(subject, scratch_pool) : "";
     const char *end;
 
     text += crm_text_bare_span(text);
@@ -172,5 +201,5 @@ int crm_mail_away(const char *subject, int answers, apr_pool_t *scratch_pool)
         return 1;
     }
     end = after_phrase(text, people, CRM_NELTS(people));
-    return end && !asks(end);
+    return (end && !asks(end)) || ends_with_program(text);
 }
