@@ -103,6 +103,56 @@ static int visit_list(InternetAddressList *list, sent_t *sent, visit_fn visit,
     return 0;
 }
 
+/* Return VALUE, a header, as it was before some programs escaped its brackets and
+ * quotes for HTML; in POOL if it is another. */
+static const char *unescaped(const char *value, apr_pool_t *pool)
+{
+    static const struct {
+        const char *name;
+        char c;
+    } names[] = {{"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}};
+    char *made, *out;
+
+    if (strchr(value, '<') || !strstr(value, names[0].name)) {
+        return value;
+    }
+    made = out = apr_palloc(pool, strlen(value) + 1);
+    while (*value) {
+        size_t i = 0;
+
+        while (i < CRM_NELTS(names)
+               && strncmp(value, names[i].name, strlen(names[i].name))) {
+            i++;
+        }
+        *out++ = i < CRM_NELTS(names) ? names[i].c : *value;
+        value += i < CRM_NELTS(names) ? strlen(names[i].name) : 1;
+    }
+    *out = '\0';
+    return made;
+}
+
+/* Return VALUE, a header with addresses, without what some programs put into it as
+ * into a string: "\"Ada\" <ada@example.org>" with a backslash before each quote; in
+ * POOL if it is another. */
+static const char *as_meant(const char *value, apr_pool_t *pool)
+{
+    char *made, *out;
+
+    value = unescaped(value, pool);
+    value += strspn(value, " \t\r\n");
+    if (*value != '\\' || !value[1] || !strchr("\"'", value[1])) {
+        return value;
+    }
+    made = out = apr_palloc(pool, strlen(value) + 1);
+    for (const char *c = value; *c; c++) {
+        if (*c != '\\' || !c[1] || !strchr("\"'", c[1])) {
+            *out++ = *c;
+        }
+    }
+    *out = '\0';
+    return made;
+}
+
 /* What stands around addresses and names in headers that are not
  * well-formed. */
 #define AROUND " \t\r\n<>()[],;:\"'"
@@ -182,13 +232,16 @@ static int visit_value(const char *value, visit_fn visit, void *baton,
 }
 
 /* Return whether VALUE is an address in angle brackets behind words that hold
- * another one: "ann@example.net via Shop <shop@example.org>". */
+ * another one, "ann@example.net via Shop <shop@example.org>", or a colon that begins
+ * no group: "Shop: Ann <ann@example.net>". */
 static int is_angled(const char *value)
 {
-    const char *at = strchr(value, '@'), *angle = strchr(value, '<');
+    const char *angle = strchr(value, '<');
+    apr_size_t at = strcspn(value, "@:");
 
-    return angle && at && at < angle && !strchr(angle + 1, '<')
-           && !value[strcspn(value, ",;:\"(")];
+    return angle && value + at < angle && !strchr(angle + 1, '<')
+           && !value[strcspn(value, ",;\"(")]
+           && (value[at] == ':' || !strchr(value, ':'));
 }
 
 /* Call VISIT for the addresses in all headers NAME of MIME. Return 1 if it
@@ -208,6 +261,7 @@ static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
         if (!raw || strcasecmp(g_mime_header_get_name(header), name)) {
             continue;
         }
+        raw = as_meant(raw, pool);
         decoded = crm_mail_decode(raw, hint, pool);
         done = (is_angled(decoded)
                 && visit_words(decoded, 1, visit, baton, pool))
@@ -395,20 +449,8 @@ void crm_mail_add_ids(apr_array_header_t *list, const char *value)
  * encoded words or escaped its brackets for HTML; in POOL if it is another. */
 static const char *plain_ids(const char *value, apr_pool_t *pool)
 {
-    static const char *const escaped[] = {"&lt;", "&gt;"};
-    char *made, *at;
-
-    value = strstr(value, "=?") ? crm_mail_decode(value, NULL, pool) : value;
-    if (strchr(value, '<') || !strstr(value, escaped[0])) {
-        return value;
-    }
-    made = apr_pstrdup(pool, value);
-    for (size_t i = 0; i < CRM_NELTS(escaped); i++) {
-        for (at = made; (at = strstr(at, escaped[i])); at += 4) {
-            memcpy(at, i ? ">   " : "   <", 4);
-        }
-    }
-    return made;
+    return unescaped(strstr(value, "=?") ? crm_mail_decode(value, NULL, pool)
+                     : value, pool);
 }
 
 void crm_mail_ids(apr_array_header_t *list, GMimeMessage *mime,

@@ -98,6 +98,17 @@ static const struct {
     {"From: Grace o'grace@example.org\n", "o'grace@example.org", "Grace",
      NULL},
     {"From: [o'grace@example.org]\n", "o'grace@example.org", NULL, NULL},
+    /* escaped, for HTML or a string of a program */
+    {"From: Grace Hopper &lt;" GRACE "&gt;\n", GRACE, "Grace Hopper", NULL},
+    {"From: &quot;Hopper, Grace&quot; &lt;" GRACE "&gt;\n", GRACE,
+     "Hopper, Grace", NULL},
+    {"From: &lt;" GRACE "&gt;\n", GRACE, NULL, NULL},
+    {"From: \\\"Grace Hopper\\\" <" GRACE ">\n", GRACE, "Grace Hopper", NULL},
+    {"From: \\'Grace\\' <" GRACE ">\n", GRACE, "Grace", NULL},
+    /* a colon that begins no group */
+    {"From: Navy: Grace <" GRACE ">\n", GRACE, "Navy: Grace", NULL},
+    {"From: Navy: Grace <" GRACE ">;\n", GRACE, "Grace", NULL},
+    {"From: Navy: " GRACE ", b@example.org;\n", GRACE, NULL, NULL},
     {"From: nobody at all\n", NULL, NULL, NULL},
     /* a mailbox of example.net, not of example.org (RFC 5322, 3.4.1) */
     {"From: \"grace@example.org\"@example.net\n", NULL, NULL, NULL},
