@@ -12,7 +12,7 @@ use CrmTest;
 use CrmTest::Data qw(same_text);
 use CrmTest::Pages ();
 use CrmTest::Receiver;
-use Digest::SHA qw(hmac_sha1_base64);
+use CrmTest::Twilio qw(post_signed);
 use File::Temp qw(tempdir);
 use JSON::PP ();
 use POSIX ();
@@ -413,16 +413,10 @@ sub intake {
 
 # Post PAIRS to PATH of SITE as Twilio does.
 sub twilio {
-    my ($self, $path, %pairs) = @_;
-    my $target = "/crmapi/intake/v1/twilio/$path";
-    $pairs{AccountSid} = $ACCOUNT;
-    my $text = join "", "https://crm.example$target", map { $_ . $pairs{$_} }
-        sort keys %pairs;
-    return $self->{httpd}->client->request("POST", $target, body => join("&",
-        map { "$_=" . CrmTest::Client::escape($pairs{$_}) } sort keys %pairs),
-        headers => { "Content-Type" => "application/x-www-form-urlencoded",
-            "X-Twilio-Signature" =>
-                hmac_sha1_base64($text, "twilio-token") . "=" });
+    my ($self, $path, @pairs) = @_;
+    return post_signed($self->{httpd}->client, "twilio-token",
+        "https://crm.example", "/crmapi/intake/v1/twilio/$path",
+        AccountSid => $ACCOUNT, @pairs);
 }
 
 # What the worker makes of all this, and the pages that its mails lead to.

@@ -8,7 +8,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Child;
 use CrmTest::Data;
-use Digest::SHA qw(hmac_sha1_base64);
+use CrmTest::Twilio qw(post_signed);
 use File::Temp qw(tempdir);
 use IO::Socket::UNIX;
 use JSON::PP ();
@@ -85,16 +85,10 @@ sub rcpt {
 my $sids = 0;
 sub twilio {
     my ($phone) = @_;
-    my %form = (AccountSid => $ACCOUNT, From => "+491701234567", To => $phone,
+    return post_signed($httpd->client, "secret-$$", $SITE, "$BASE/twilio/sms",
+        AccountSid => $ACCOUNT, From => "+491701234567", To => $phone,
         Body => "Hi", NumMedia => 0,
-        MessageSid => sprintf("SM%032x", ++$sids * 65536 + $$));
-    my $signature = hmac_sha1_base64(join("", "$SITE$BASE/twilio/sms",
-        map { $_ . $form{$_} } sort keys %form), "secret-$$") . "=";
-    return $httpd->client->request("POST", "$BASE/twilio/sms",
-        body => join("&", map { "$_=" . CrmTest::Client::escape($form{$_}) }
-            sort keys %form),
-        headers => { "Content-Type" => "application/x-www-form-urlencoded",
-            "X-Twilio-Signature" => $signature })->status;
+        MessageSid => sprintf("SM%032x", ++$sids * 65536 + $$))->status;
 }
 
 # What each channel answers who writes to W: mail, LMTP, SMS, form, chat.

@@ -8,7 +8,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
-use Digest::SHA qw(hmac_sha1_base64);
+use CrmTest::Twilio qw(encoded signature);
 use File::Temp qw(tempdir);
 
 my $BASE = "/crmapi/intake/v1/twilio";
@@ -49,29 +49,6 @@ sub space {
 
 my $sids = 0;
 sub sid { return sprintf "%s%032x", $_[0], ++$sids * 65536 + $$ }
-
-sub encoded {
-    my (@pairs) = @_;
-    my @texts;
-    while (my ($name, $value) = splice @pairs, 0, 2) {
-        push @texts, join "=", map { CrmTest::Client::escape($_) }
-            $name, $value;
-    }
-    return join "&", @texts;
-}
-
-# The signature of PAIRS sent to URL, as Twilio makes it.
-sub signature {
-    my ($token, $url, @pairs) = @_;
-    my %values;
-    while (my ($name, $value) = splice @pairs, 0, 2) {
-        $values{$name}{$value} = 1;
-    }
-    my $text = join "", $url, map { my $name = $_;
-        map { $name . $_ } sort keys %{$values{$name}} } sort keys %values;
-    utf8::encode($text);
-    return hmac_sha1_base64($text, $token) . "=";
-}
 
 # Post PAIRS to PATH as Twilio does. Options in a hash before: account, token,
 # url (what is signed), signature, headers, server.

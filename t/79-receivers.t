@@ -14,6 +14,7 @@ use CrmTest::Data;
 use CrmTest::Debian;
 use CrmTest::Httpd;
 use CrmTest::Process qw(read_file wait_for write_file);
+use CrmTest::Smtpd qw(header);
 
 # ---- the other side --------------------------------------------------------------
 
@@ -112,12 +113,6 @@ my $worker = worker(database => $database, conf => { email_relay => "smtp",
     poll => "1s",
     mail_domain => "crm.example", mail_from => $sales,
     lmtp_socket => "$root/crm/lmtp", lmtp_mode => "0666" });
-
-sub header {
-    my ($mail, $name) = @_;
-    my ($head) = split /\r?\n\r?\n/, $mail, 2;
-    return $head =~ /^$name: ((?:.*\n[ \t])*.*)$/mi ? $1 =~ s/\r?\n//gr : "";
-}
 
 # A mail of WHO to us, with HEADERS, by way of Postfix; a copy stays with WHO.
 sub send_mail {

@@ -10,7 +10,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
-use CrmTest::Smtpd;
+use CrmTest::Smtpd qw(header);
 
 CrmTest::Smtpd::needed();
 
@@ -24,11 +24,6 @@ my $smtp = CrmTest::Smtpd->new;
 my $worker = worker(database => $database, no_start => 1, conf => {
     $smtp->relay, mail_domain => "crm.example" });
 
-sub header {
-    my ($mail, $name) = @_;
-    my ($head) = split /\n\n/, $mail, 2;
-    return $head =~ /^$name: ((?:.*\n[ \t])*.*)$/mi ? $1 =~ s/\n//gr : "";
-}
 sub ids { return $_[0] =~ /(<[^<>\s]+>)/g }
 
 # Each of MAILS by its Message-ID => that of the root of its thread, and the

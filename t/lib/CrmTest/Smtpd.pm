@@ -74,11 +74,11 @@ sub mails_to {
     return grep { /^X-Envelope-To: \Q$address\E$/m } $self->received;
 }
 
-# The header NAME of MAIL, unfolded; undef if it has none.
+# The header NAME of MAIL, unfolded; "" if it has none.
 sub header {
     my ($mail, $name) = @_;
-    my ($head) = split /\n\n/, $mail, 2;
-    return $head =~ /^$name: ((?:.*\n[ \t])*.*)$/mi ? $1 =~ s/\n//gr : undef;
+    my ($head) = split /\r?\n\r?\n/, $mail, 2;
+    return $head =~ /^$name: ((?:.*\n[ \t])*.*)$/mi ? $1 =~ s/\r?\n//gr : "";
 }
 
 # What a report of a server about MAIL has from its Content-Type on: PART, which is a
