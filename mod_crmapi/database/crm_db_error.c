@@ -104,11 +104,6 @@ static crm_outage_t outage_of(const char *state)
                                               : CRM_OUTAGE_NONE;
 }
 
-const char *crm_db_line(const char *text, apr_pool_t *result_pool)
-{
-    return crm_text_one_line(text, strlen(text), 0, result_pool);
-}
-
 /* Return the server's primary message in RESULT, in POOL. A message of class 22
  * quotes the invalid value, which may be a contact's data, so it is cut before
  * the first quote, as is what may be one that Citus reports as of class 08. */
@@ -126,7 +121,7 @@ static const char *primary_message(const PGresult *result, const char *state,
     if (quote) {
         text = apr_pstrmemdup(pool, text, (apr_size_t)(quote - text));
     }
-    return crm_db_line(text, pool);
+    return crm_text_one_line(text, strlen(text), 0, pool);
 }
 
 crm_error_t *crm_db_nameless(apr_pool_t *result_pool)

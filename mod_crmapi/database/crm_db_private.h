@@ -52,9 +52,6 @@ struct crm_conn_t {
  * be open. Errors: CRM_E_UNAVAILABLE. */
 crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool);
 
-/* Return TEXT, a message of libpq or the server, as one line in RESULT_POOL. */
-const char *crm_db_line(const char *text, apr_pool_t *result_pool);
-
 /* Make CONN ready for statements and start its timeout. Set *OPEN_P to whether
  * a transaction is open. If none is, reset a dead connection. Errors:
  * CRM_E_UNAVAILABLE, in POOL. */
@@ -120,10 +117,6 @@ crm_error_t *crm_db_nameless(apr_pool_t *result_pool);
 crm_error_t *crm_db_late(apr_interval_time_t timeout, int cancelled,
                          apr_pool_t *result_pool);
 
-/* Return, in RESULT_POOL, the error of a statement that was cancelled because
- * its result was unwanted. */
-crm_error_t *crm_db_unneeded(apr_pool_t *result_pool);
-
 /* Return, in RESULT_POOL, the error of a write that shared a statement whose
  * connection was lost before the answer. */
 crm_error_t *crm_db_lost(apr_pool_t *result_pool);
@@ -133,8 +126,9 @@ crm_error_t *crm_db_lost(apr_pool_t *result_pool);
  * confirmed it. */
 crm_error_t *crm_db_unconfirmed(apr_pool_t *result_pool);
 
-/* Return the error of RESULT (NULL: of CONN): crm_db_error(), or
- * those of crm_db_late() and crm_db_unneeded(). Set CONN's read_only. */
+/* Return the error of RESULT (NULL: of CONN): crm_db_error(), that of
+ * crm_db_late(), or of a statement that was cancelled because its client has gone. Set
+ * CONN's read_only. */
 crm_error_t *crm_db_failure(crm_conn_t *conn, const PGresult *result,
                             apr_pool_t *result_pool);
 

@@ -279,9 +279,11 @@ crm_error_t *crm_db_late(apr_interval_time_t timeout, int cancelled,
                           ? ", so the statement was cancelled" : "");
 }
 
-crm_error_t *crm_db_unneeded(apr_pool_t *result_pool)
+/* Return, in POOL, the error of a statement that was cancelled because its result was
+ * unwanted. */
+static crm_error_t *unneeded(apr_pool_t *pool)
 {
-    return crm_error_logf(CRM_E_REQUEST_TIMEOUT, result_pool,
+    return crm_error_logf(CRM_E_REQUEST_TIMEOUT, pool,
                           "CRM2008: database: the client has closed the"
                           " connection, so the statement was cancelled");
 }
@@ -314,7 +316,7 @@ crm_error_t *crm_db_failure(crm_conn_t *conn, const PGresult *result,
 
     conn->read_only |= state && !strcmp(state, "25006");
     if (ended && conn->unneeded) {
-        return crm_db_unneeded(result_pool);
+        return unneeded(result_pool);
     }
     if (conn->nameless) {
         return crm_db_nameless(result_pool);
