@@ -24,8 +24,9 @@ static const crm_operation_t operations[] = {
     {.id = "getAttachment", .method = "GET", .path = "/attachments/{id}",
      .kind = CRM_OP_FILE,
      .file = &bytes,
-     .doc = "The bytes as they came in the mail. Their type is that of their "
-            "sender if it is harmless, otherwise application/octet-stream.",
+     .doc = "The bytes as they came in a mail, or were sent with an answer. "
+            "Their type is that of their sender if it is harmless, "
+            "otherwise application/octet-stream.",
      .summary = "Get the bytes of an attachment"},
     {.id = NULL}
 };

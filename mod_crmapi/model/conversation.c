@@ -172,8 +172,7 @@ static const crm_operation_t operations[] = {
      .sorts = orders,
      .ordered = 1,
      .counter = "conversation",
-     .doc = "Of all agents, the newest first. Deleted ones only with "
-            "include_deleted.",
+     .doc = "The newest first. Deleted ones only with include_deleted.",
      .summary = "List conversations of all agents"},
     {.id = "listContactConversations", .method = "GET",
      .path = "/contacts/{id}/conversations",

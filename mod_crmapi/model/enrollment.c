@@ -114,7 +114,7 @@ static const crm_operation_t operations[] = {
      .path = "/sequences/enrollments/{id}/approve",
      .kind = CRM_OP_ENROLLMENT_APPROVE, .sequences = 1,
      .statuses = {404},
-     .doc = "Its first step is sent at once. 409 in any other state.",
+     .doc = "Its first step is due at once. 409 in any other state.",
      .summary = "Approve an enrollment that waits for approval"},
     {.id = "stopEnrollment", .method = "POST",
      .path = "/sequences/enrollments/{id}/stop",

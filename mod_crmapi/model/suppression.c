@@ -15,7 +15,7 @@ static const crm_field_t fields[] = {
      .flags = CRM_F_NULLABLE | CRM_F_CREATE, .doc = "E.164"},
     {.name = "reason", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_CREATE,
-     .doc = "bounced and complaint also forbid answers"},
+     .doc = "only unsubscribed still allows answers by mail"},
     {.name = "created_at", .type = &crm_type_time},
     {.name = "updated_at", .type = &crm_type_time},
     {.name = NULL}

@@ -550,7 +550,7 @@ export interface paths {
         };
         /**
          * List conversations of all agents
-         * @description Of all agents, the newest first. Deleted ones only with include_deleted.
+         * @description The newest first. Deleted ones only with include_deleted.
          */
         get: operations["listConversations"];
         put?: never;
@@ -730,7 +730,7 @@ export interface paths {
         };
         /**
          * Get the bytes of an attachment
-         * @description The bytes as they came in the mail. Their type is that of their sender if it is harmless, otherwise application/octet-stream.
+         * @description The bytes as they came in a mail, or were sent with an answer. Their type is that of their sender if it is harmless, otherwise application/octet-stream.
          */
         get: operations["getAttachment"];
         put?: never;
@@ -1048,7 +1048,7 @@ export interface paths {
         put?: never;
         /**
          * Approve an enrollment that waits for approval
-         * @description Its first step is sent at once. 409 in any other state.
+         * @description Its first step is due at once. 409 in any other state.
          */
         post: operations["approveEnrollment"];
         delete?: never;
@@ -1758,7 +1758,7 @@ export interface components {
                  */
                 content_type?: string | null;
                 /**
-                 * @description what was asked for
+                 * @description the bytes in base64
                  * @example JVBERi0xLjcK
                  */
                 data: string;
@@ -3179,7 +3179,7 @@ export interface components {
             email: string | null;
             /** @description E.164 */
             phone_number: string | null;
-            /** @description bounced and complaint also forbid answers */
+            /** @description only unsubscribed still allows answers by mail */
             reason: string | null;
             /**
              * Format: date-time
@@ -3602,7 +3602,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description Events after the cursor are not kept any longer. Copy the workspace again */
+        /** @description The contact was merged into the one that Location names; or events after the cursor are not kept any longer: copy the workspace again */
         410: {
             headers: {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
