@@ -367,8 +367,6 @@ int crmapi_handler(request_rec *r)
     return finish(request);
 }
 
-/* The log_transaction hook, after the response was sent. It counts the response
- * and records the key's last use. */
 int crmapi_log_transaction(request_rec *r)
 {
     crmapi_request_t *request = crmapi_request_find(r);
