@@ -162,25 +162,67 @@ static void read_status(crm_mail_t *mail, GMimePart *part, apr_pool_t *pool)
     }
 }
 
-/* Add the parts of OBJECT whose type is message/SUBTYPE or message/OTHER to PARTS,
- * of GMimePart *. */
-static void find_parts(apr_array_header_t *parts, GMimeObject *object,
-                       const char *subtype, const char *other, int depth)
+/* Return whether OBJECT is of the type message/SUBTYPE. */
+static int is_message(GMimeObject *object, const char *subtype)
 {
-    GMimeContentType *type = g_mime_object_get_content_type(object);
+    return g_mime_content_type_is_type(g_mime_object_get_content_type(object),
+                                       "message", subtype);
+}
 
+/* Bytes at the beginning of a file that are looked at for fields. */
+#define FIELDS_BYTES 65536
+
+/* Return whether OBJECT is a file with the fields of RFC 3464: some gateways make one
+ * of the part. BATON is the pool. */
+static int has_fields(GMimeObject *object, void *baton)
+{
+    static const char first[] = "Reporting-MTA:";
+    apr_pool_t *pool = baton;
+    apr_size_t len;
+    const char *bytes;
+
+    if (!g_mime_content_type_is_type(g_mime_object_get_content_type(object),
+                                     "text", "plain")
+        && !g_mime_content_type_is_type(g_mime_object_get_content_type(object),
+                                        "application", "octet-stream")) {
+        return 0;
+    }
+    bytes = crm_mail_bytes(&len, GMIME_PART(object), pool);
+    return len < FIELDS_BYTES && !strncasecmp(bytes, first, sizeof(first) - 1)
+           && strcasestr(bytes, "\nFinal-Recipient:")
+           && strcasestr(bytes, "\nAction:");
+}
+
+static int is_delivery_status(GMimeObject *object, void *baton)
+{
+    (void)baton;
+    return is_message(object, "delivery-status")
+           || is_message(object, "global-delivery-status");
+}
+
+static int is_feedback_report(GMimeObject *object, void *baton)
+{
+    (void)baton;
+    return is_message(object, "feedback-report");
+}
+
+/* Add the parts of OBJECT of which IS_ONE says so, for BATON, to PARTS, of
+ * GMimePart *. */
+static void find_parts(apr_array_header_t *parts, GMimeObject *object,
+                       int (*is_one)(GMimeObject *object, void *baton),
+                       void *baton, int depth)
+{
     if (GMIME_IS_MULTIPART(object) && depth < DEPTH) {
         GMimeMultipart *multipart = GMIME_MULTIPART(object);
         int count = g_mime_multipart_get_count(multipart);
 
         for (int i = 0; i < count && i < CRM_MAIL_LIST_MAX; i++) {
-            find_parts(parts, g_mime_multipart_get_part(multipart, i), subtype,
-                       other, depth + 1);
+            find_parts(parts, g_mime_multipart_get_part(multipart, i), is_one,
+                       baton, depth + 1);
         }
     }
     else if (GMIME_IS_PART(object) && parts->nelts < GROUPS
-             && (g_mime_content_type_is_type(type, "message", subtype)
-                 || g_mime_content_type_is_type(type, "message", other))) {
+             && is_one(object, baton)) {
         APR_ARRAY_PUSH(parts, GMimePart *) = GMIME_PART(object);
     }
 }
@@ -368,7 +410,7 @@ int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
     apr_array_header_t *parts = apr_array_make(pool, 1, sizeof(GMimePart *));
 
     if (top) {
-        find_parts(parts, top, "feedback-report", "feedback-report", 0);
+        find_parts(parts, top, is_feedback_report, NULL, 0);
     }
     mail->complainer = outlook_complainer(mail, mime, pool);
     if (!parts->nelts && !mail->complainer
@@ -394,10 +436,13 @@ int crm_mail_complained(crm_mail_t *mail, GMimeMessage *mime,
  * words before the one with fields. */
 static int read_report(crm_mail_t *mail, GMimeMessage *mime, apr_pool_t *pool)
 {
+    GMimeObject *top = g_mime_message_get_mime_part(mime);
     apr_array_header_t *parts = apr_array_make(pool, 2, sizeof(GMimePart *));
 
-    find_parts(parts, g_mime_message_get_mime_part(mime), "delivery-status",
-               "global-delivery-status", 0);
+    find_parts(parts, top, is_delivery_status, NULL, 0);
+    if (!parts->nelts) {
+        find_parts(parts, top, has_fields, pool, 0);
+    }
     for (int i = 0; i < parts->nelts; i++) {
         read_status(mail, APR_ARRAY_IDX(parts, i, GMimePart *), pool);
     }

@@ -828,6 +828,18 @@ static const struct {
     {"the header of a part", "\"Mail Deliver System\" <MAILER-DAEMON>",
      MIXED "--b\n\nada@example.org [User unknown]\n\n--b\n" OURS "--b--\n",
      "bounce", NULL, CRM_MAIL_NO_ADDRESS, 1},
+    {"fields as a file of text", "MAILER-DAEMON@mx.example",
+     REPORT "--b\n\nsorry\n--b\nContent-Type: text/plain; name=details.txt\n\n"
+     "Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; ada@example.org\n"
+     "Action: failed\nStatus: 5.1.1\n\n--b\nContent-Type: message/rfc822\n\n"
+     OURS "--b--\n", "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
+    {"fields as another file", "MAILER-DAEMON@mx.example",
+     MIXED "--b\n\nsorry\n--b\nContent-Type: application/octet-stream;"
+     " name=ATT1.dat\nContent-Transfer-Encoding: base64\n\n"
+     "UmVwb3J0aW5nLU1UQTogZG5zOyBteAoKRmluYWwtUmVjaXBpZW50OiByZmM4MjI7IGFkYUBl\n"
+     "eGFtcGxlLm9yZwpBY3Rpb246IGZhaWxlZApTdGF0dXM6IDUuMS4xCg==\n"
+     "--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
     {"a receipt", "ada@example.org\nReturn-Path: <>",
      "Content-Type: multipart/report; boundary=b;"
      " report-type=disposition-notification\n\n--b\n\nread\n--b\n"
