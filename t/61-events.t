@@ -220,6 +220,27 @@ my @NULLED = sql($database, "SELECT c.conrelid::regclass::text, a.attname,
         AND a.attnum = ANY (c.confdelsetcols)
     WHERE c.contype = 'f' AND c.confdeltype = 'n' ORDER BY 1, 2");
 
+subtest "13.4 contacts of several workspaces in one statement" => sub {
+    my @some = (logged(), workspace($httpd), logged());
+    my %ids;
+    sql($database, "INSERT INTO crmapi.contact (id, workspace_id, bot_id, first_name,
+        custom_fields) VALUES " . join ", ", map { my $n = $_; map {
+            push @{$ids{$_->id}}, my $id = uuid();
+            "('$id', '@{[$_->id]}', '@{[$_->agent]}', '$n', '{\"n\": $n}')"
+        } @some } 1 .. 3);
+    for my $w (@some) {
+        my ($first, @others) = @{$ids{$w->id}};
+        is(count_events($w), $w == $some[1] ? 0 : 3, "events where they are on");
+        is_deeply(told($w), [map { "contact.created $_" } $first, @others],
+            "one for each contact, in their order") if $w != $some[1];
+        is_deeply([map { $_->{id} } @{$w->client->get(
+            "/api/v1/contacts?custom_fields.n=1")->data}], [$first],
+            "found by a custom field");
+        is(scalar @{$w->client->get("/api/v1/contacts?sort=updated_at")->data}, 3,
+            "and by their times");
+    }
+};
+
 subtest "13.4 a foreign key that nulls a column" => sub {
     cmp_ok(scalar @NULLED, ">", 5, "there are such keys");
     my $w = logged();

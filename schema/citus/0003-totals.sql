@@ -149,21 +149,16 @@ CREATE TRIGGER change_add AFTER INSERT ON crmapi.contact
 CREATE TRIGGER change_move AFTER UPDATE ON crmapi.contact
     FOR EACH ROW WHEN (NEW.updated_at IS DISTINCT FROM OLD.updated_at)
     EXECUTE FUNCTION crmapi.change_move();
+CREATE OR REPLACE TRIGGER event_insert AFTER INSERT ON crmapi.contact
+    FOR EACH ROW EXECUTE FUNCTION crmapi.contact_event('contact.created');
 DO $$
-DECLARE
-    definition text;
-    created boolean;
 BEGIN
-    FOR definition, created IN
-        SELECT pg_get_triggerdef(t.oid), t.tgname = 'event_insert'
-        FROM pg_trigger t WHERE t.tgrelid = 'crmapi.contact'::regclass
-          AND t.tgname IN ('event_insert', 'event_update') LOOP
-        EXECUTE regexp_replace(definition,
-            '^CREATE TRIGGER (.*) EXECUTE FUNCTION .*$', format(
+    EXECUTE (SELECT regexp_replace(pg_get_triggerdef(t.oid),
+            '^CREATE TRIGGER (.*) EXECUTE FUNCTION .*$',
             'CREATE OR REPLACE TRIGGER \1 EXECUTE FUNCTION'
-            ' crmapi.contact_event(%L)', CASE WHEN created
-                THEN 'contact.created' ELSE 'contact.updated' END));
-    END LOOP;
+            ' crmapi.contact_event(''contact.updated'')')
+        FROM pg_trigger t WHERE t.tgrelid = 'crmapi.contact'::regclass
+          AND t.tgname = 'event_update');
 END
 $$;
 DROP FUNCTION crmapi.contact_created, crmapi.contact_updated;
