@@ -8,8 +8,10 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Rows;
 use CrmTest::Schema;
+use CrmTest::Session;
 
 my $events = 0;
 # What crmapi.intake() says of ITEM, an event of S: its row.
@@ -45,6 +47,7 @@ subtest "the status of a message goes forward only" => sub {
             ["sent", "queued", "sent"], ["delivered", "sent", "delivered"],
             ["read", "delivered", "read"], ["failed", "delivered", "failed"],
             ["undelivered", "sent", "undelivered"],
+            ["failed", "undelivered", "failed"],
             ["accepted", "queued", "queued"], ["queued", "sending", "sending"],
             ["queued", "undelivered", "undelivered"],
             ["queued", "accepted", "queued", 1],
@@ -86,7 +89,11 @@ subtest "what opens a conversation again" => sub {
             ["a message without words", "t f -", content => ""],
             ["a message of a tool", "t f -", role => "tool", tool_used => "x"],
             ["what is found out later", "f t 2026", score => 0.5],
-            ["a call that is over", "f t 2026", ended => true]) {
+            ["a call that is over", "f t 2026", ended => true],
+            ["an absence notice", "f t 2026", content => "x", automatic => true,
+                metadata => { automatic => "auto-reply" }],
+            ["what a help desk sends", "t f -", content => "x", automatic => true,
+                metadata => { automatic => "auto-reply", generated => true }]) {
         my ($what, $becomes, %item) = @$_;
         my $talk = talk($s, %over);
         taken($s, conversation_id => $talk, %item);
@@ -119,6 +126,22 @@ subtest "what a conversation has stays, whatever an event says" => sub {
         taken($s, conversation_id => $talk, score => 0.5);
         is(value("conversation", $talk, "active"), "t", "it stays open");
     }
+};
+
+subtest "who has written is the conversation's contact, unless it is said" => sub {
+    my $s = space();
+    my $its = make("contact", %{$s->{owned}});
+    my $talk = talk($s, contact_id => $its);
+    my $form = make("form", %{$s->{owned}}, name => "F");
+    my $is = taken($s, conversation_id => $talk, content => "x", form_id => $form);
+    is($is->{contact}, $its, "nobody is named: the conversation's");
+    is(sql($db, "SELECT contact_id FROM crmapi.submission
+        WHERE form_id = '$form'"), $its, "so is the form");
+    is(value("message", $is->{message}, "metadata ->> 'user_id'"), undef,
+        "no teammate");
+    is(value("message", taken($s, conversation_id => $talk, content => "x",
+        role => "human", author => "u-7")->{message}, "metadata ->> 'user_id'"),
+        "u-7", "a teammate is named");
 };
 
 subtest "10.1 what is automatic makes no contact" => sub {
@@ -236,9 +259,31 @@ subtest "18.6 the conversation of a reply to a step is its contact's" => sub {
         "another agent has its own");
 };
 
+subtest "18.6 of several messages that are answered the last one named counts" => sub {
+    my $s = space();
+    my @talks = map { talk($s) } 1 .. 4;
+    my @name = map { "<$_\@x.example>" } 1 .. 4;
+    message($s, $talks[$_], external_id => $name[$_], role => $_ < 2 ? "user"
+        : "assistant") for 0 .. 3;
+    for (["of what came in", 1, 0, 1], ["of what came in", 0, 1, 0],
+            ["of ours", 3, 2, 3], ["of ours", 2, 3, 2], ["ours", 2, 2, 1]) {
+        my ($what, $is, @refs) = @$_;
+        is(taken($s, channel => 4, bot_id => $s->{bot}, content => "x",
+            email => "p\@x.example", refs => [@name[@refs]])->{conversation},
+            $talks[$is], "$what: " . join " ", @name[@refs]);
+    }
+};
+
 subtest "18.4 which of our mails is named" => sub {
     my $s = space();
     my $talk = talk($s);
+    my $other = space();        # another workspace has mails of the same names
+    my $theirs = talk($other);
+    my $e = enrolled($other, status => "approved", steps => [{
+        message_id => "<one\@x.example>", reply_id => "two",
+        provider_id => "abcdefghijklmnop1" }]);
+    message($other, $theirs, role => "human", external_id => "<two\@x.example>",
+        reply_id => "one", provider_id => "abcdefghijklmnop1");
     my %of;
     # what a relay told of a mail counts if it cannot be guessed
     for (["one"], ["two"], ["relay", "abcdefghijklmnop1"],
@@ -257,6 +302,8 @@ subtest "18.4 which of our mails is named" => sub {
         is($of{sql($db, "SELECT answer_id FROM crmapi.mail_named('$s->{id}',
             '{$refs}', '{$tokens}')") // ""} // "none", $is,
             "references $refs, tokens $tokens");
+        is(sql($db, "SELECT count(*) FROM crmapi.mail_named('" . space()->{id}
+            . "', '{$refs}', '{$tokens}')"), 0, "nor by a workspace without any");
     }
 };
 
@@ -518,6 +565,83 @@ subtest "19 what a mail to a chat's visitor tells: what was said and not seen" =
     (undef, $mail) = $mailed->({}, { content => "x", files => \@files });
     is(join(" ", map { $_->{filename} } @{JSON::PP->new->decode($mail->[3])
         ->{attachments}}), "f2 f3", "files that are kept, of 10 MiB at most");
+};
+
+subtest "19 what a visitor's page has shown is delivered, nothing else" => sub {
+    my $s = space();
+    my $at = "2026-12-04T12:00Z";
+    my ($talk, $other) = map { talk($s, type => 1, visitor_id => "v") } 1, 2;
+    my @id = map { sprintf "01900000-0000-7000-8000-%012d", $_ } 0 .. 6;
+    # its role, status, conversation, time; what it is when the second is shown
+    my @messages = (["human", "sent", $talk, $at, "delivered"],
+        ["assistant", "sent", $talk, $at, "delivered"],
+        ["assistant", "sent", $talk, $at, "sent"],
+        ["human", "read", $talk, $at, "read"], ["human", undef, $talk, $at, undef],
+        ["human", "sent", $other, $at, "sent"],
+        ["user", "sent", $talk, "2026-12-04T13:00Z", "sent"]);
+    my @order = (0, 1, 4, 3, 2, 5, 6);      # the third is the last of ours
+    message($s, $messages[$_][2], id => $id[$order[$_]], content => "x",
+        role => $messages[$_][0], status => $messages[$_][1],
+        created_at => $messages[$_][3]) for 0 .. $#messages;
+    sql($db, row("chat_unseen", %{$s->{in}}, conversation_id => $_, since => $at))
+        for $talk, $other;
+    my $seen = sub { sql($db, "SELECT crmapi.chat_seen('$s->{id}', '{$talk}',
+        '$_[0]', '$_[1]')") };
+    my $is = sub { [map { value("message", $id[$order[$_]], "status") }
+        0 .. $#messages] };
+    my $waits = sub { join " ", map { $_->[0] } sql($db, "SELECT
+        (conversation_id = '$other')::text || ' ' || (since = '$at') FROM
+        crmapi.chat_unseen WHERE workspace_id = '$s->{id}' ORDER BY 1") };
+    $seen->("2026-12-04T11:59Z", $id[6]);
+    is_deeply($is->(), [map { $_->[1] } @messages], "a page of before");
+    $seen->($at, $id[3]);
+    is_deeply($is->(), [map { $_->[4] } @messages], "up to a message of its time");
+    is($waits->(), "false true true true", "an answer is behind it");
+    $seen->($at, $id[4]);
+    $messages[2][4] = "delivered";
+    is_deeply($is->(), [map { $_->[4] } @messages], "and that one");
+    is($waits->(), "true true", "what the visitor says is nothing to see");
+};
+
+subtest "nothing of another workspace is in an answer" => sub {
+    my ($s, $other) = (space(), space());
+    my $bob = make("admin", %{$other->{in}}, name => "Bob",
+        email => "bob\@x.example");
+    for my $to ($bob, "bob\@x.example") {
+        is(sql($db, "SELECT crmapi.answer_author('$_->[0]', '$to')"), $_->[1],
+            "whose name: $to") for [$s->{id}, "{}"],
+            [$other->{id}, '{"author": "Bob"}'];
+    }
+    my ($id, $theirs) = map { message($_, talk($_), role => "human",
+        id => "01900000-0000-7000-8000-0000000000aa", content => "x") } $s, $other;
+    make("attachment", %{$other->{in}}, message_id => $theirs, number => 1,
+        size => 1, stored => true, filename => "theirs");
+    sql($db, "SELECT crmapi.chat_mail_add('$s->{id}', (SELECT conversation_id FROM
+        crmapi.message WHERE workspace_id = '$s->{id}'), '{$id}', 'v\@x.example')");
+    is(sql($db, "SELECT metadata -> 'attachments' FROM crmapi.message
+        WHERE workspace_id = '$s->{id}' AND role = 'system'"), undef, "no file");
+};
+
+subtest "two events of one source at once" => sub {
+    my $s = space();
+    my %call = (channel => 2, bot_id => $s->{bot}, thread => "call");
+    done_at_once("both are taken", map { "SELECT FROM crmapi.intake('$s->{id}', NULL,
+        " . quoted([{ %call, event_id => "at-once-$_" }]) . ")" } 1, 2);
+    is(sql($db, "SELECT count(*) FROM crmapi.conversation
+        WHERE workspace_id = '$s->{id}'"), 1, "are in one conversation");
+    my $known = make("contact", %{$s->{owned}}, emails => [{
+        email => "once\@x.example", is_primary => true }]);
+    my $commit = holding($db, "UPDATE crmapi.contact SET first_name = 'Own'
+        WHERE id = '$known'");
+    my $event = CrmTest::Child->start(sub { taken($s, channel => 4,
+        bot_id => $s->{bot}, email => "once\@x.example", name => "Given Name",
+        phone_number => "+4930123456", verified => true, content => "x")->{contact} });
+    wait_blocked($db, 1);
+    $commit->("COMMIT");
+    my ($got) = $event->result;
+    is($got, $known, "an event while its contact is changed");
+    is(value("contact", $known, "first_name || ' ' || phone_key"),
+        "Own +4930123456", "fills what is still lacking");
 };
 
 subtest "10.1 a contact that is found gets what it lacks, and nothing else" => sub {

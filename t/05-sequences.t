@@ -369,6 +369,67 @@ subtest "which conversation a step that was sent is a message of" => sub {
         WHERE id = '$mail'");
     sent($s, $e, 3, $now);
     isnt(talk_of($e->{steps}[2]), $mail, "not one that was deleted meanwhile");
+    $e = enrolled($s, status => "approved", steps => [{}, {}, {}]);
+    my $old = make("conversation", %{$s->{owned}}, type => 4, active => true,
+        contact_id => $e->{contact}, email => "own\@x.example");
+    my $number = sub { value("agent", $s->{bot},
+        "number_of_conversations") + 0 };
+    my $before = $number->();
+    sent($s, $e, 1, $now);
+    is($number->(), $before, "no conversation more: it was there");
+    is(value("conversation", $old, "email"), "own\@x.example",
+        "with whom it is stays so");
+    sql($db, "UPDATE crmapi.conversation SET deleted = true, deleted_at = now()
+        WHERE id = '$old'");
+    sent($s, $e, 2, $now);
+    is($number->(), $before + 1, "one more: it is new");
+    sql($db, "UPDATE crmapi.conversation SET deleted = false, deleted_at = NULL
+        WHERE id = '$old'");
+    sent($s, $e, 3, $now);
+    is(talk_of($e->{steps}[2]), talk_of($e->{steps}[1]),
+        "it stays in that of the step before");
+};
+
+subtest "a step that was returned: it and its message say why" => sub {
+    my $s = space();
+    # status of the step, the address that is meant: the step, the enrollment
+    for (["sent", undef, "failed", "failed"],
+            ["sent", "no\@x.example", "failed", "running"],
+            ["skipped", undef, "skipped", "failed"]) {
+        my ($status, $address, @becomes) = @$_;
+        my $e = enrolled($s, status => "running", steps => [{ status => $status,
+            sent_at => $status eq "sent" ? "2026-12-04Z" : undef }]);
+        my $talk = make("conversation", %{$s->{owned}}, type => 4);
+        my $said = make("message", %{$s->{in}}, conversation_id => $talk,
+            role => "assistant", step_id => $e->{steps}[0], status => "sent",
+            metadata => { subject => "S" });
+        sql($db, "SELECT crmapi.step_returned('$s->{id}', '$e->{steps}[0]', "
+            . quoted($address) . ", 'why')");
+        is_deeply([value("enrollment_step", $e->{steps}[0], "status"),
+            value("enrollment", $e->{id}, "status")], \@becomes,
+            "$status, " . ($address // "no address"));
+        is_deeply([map { @$_ } sql($db, "SELECT status, metadata ->> 'subject',
+            metadata ->> 'error' FROM crmapi.message WHERE id = '$said'")],
+            ["failed", "S", "why"], "its message");
+    }
+};
+
+subtest "a step is taken and postponed if it is its enrollment's, and waits" => sub {
+    my $s = space();
+    my ($e, $other) = map { enrolled($s, status => "running", steps => [{},
+        { status => "sent", sent_at => "2026-12-04Z" }]) } 1, 2;
+    my $now = "2026-12-04 10:00:00Z";
+    is(take($s, { %$e, steps => $other->{steps} }, 1, $now, 0), "gone",
+        "another one's step");
+    is(take($s, $other, 1, $now, 0), "send", "its own");
+    for (0, 1) {
+        my (undef, $job) = leased($s, enrollment_id => $e->{id},
+            step_id => $e->{steps}[$_]);
+        sql($db, "SELECT crmapi.step_wait($job, '$e->{id}', '$e->{steps}[$_]',
+            '2027-01-01Z')");
+    }
+    is_deeply([map { value("enrollment_step", $_, "scheduled_for = '2027-01-01Z'")
+        } @{$e->{steps}}], ["t", undef], "what was sent is not postponed");
 };
 
 subtest "18.4 the thread of a step's mail: those before to the same address" => sub {
