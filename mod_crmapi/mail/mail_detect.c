@@ -6,6 +6,8 @@
 
 #include <uchardet/uchardet.h>
 
+#include "apr_lib.h"
+
 #include "crm_array.h"
 
 /* Bytes that are looked at. */
@@ -109,12 +111,113 @@ static const char *detect_double(const unsigned char *bytes, apr_size_t len)
     return label;
 }
 
+/* ---- short Cyrillic texts ------------------------------------------------- */
+
+/* Letters of a text that count as few. */
+#define FEW 24
+
+/* Charsets of Cyrillic letters: the least capital and small one, further ones, and
+ * the vowels. */
+static const struct {
+    const char *label;
+    unsigned char capital, small;
+    const char *capitals, *smalls, *vowels;
+} cyrillic[] = {
+    {"windows-1251", 0xc0, 0xe0, "\xa5\xa8\xaa\xaf\xb2", "\xb3\xb4\xb8\xba\xbf",
+     "\xe0\xe5\xe8\xee\xf3\xfb\xfe\xff\xb3\xb8\xba\xbf"
+     "\xc0\xc5\xc8\xce\xd3\xdb\xde\xdf"},
+    {"koi8-r", 0xe0, 0xc0, "\xb3", "\xa3",
+     "\xc1\xc5\xc9\xcf\xd5\xd9\xc0\xd1\xa3"
+     "\xe1\xe5\xe9\xef\xf5\xf9\xe0\xf1"},
+};
+
+/* The vowels of Greek that have no accent. */
+static const char greek_vowels[] = "\xe1\xe5\xe7\xe9\xef\xf5\xf9"
+                                   "\xc1\xc5\xc7\xc9\xcf\xd5\xd9";
+
+/* Marks beside Cyrillic letters, in both charsets: quotes, dashes, a numero sign. */
+static const char signs[] =
+    "\x80\x82\x84\x85\x8b\x91\x92\x93\x94\x96\x97\x9b\xa0\xa7\xab\xb9\xbb";
+
+/* What a text is in a charset of the table. */
+typedef struct words_t {
+    apr_size_t letters, vowels;
+    apr_size_t odd;             /* capitals behind small letters, small ones behind
+                                   two capitals, and what is no letter or mark */
+    apr_size_t capitals, longest;
+} words_t;
+
+/* Return what the LEN BYTES are in the charset at INDEX of the table. */
+static words_t words_in(size_t index, const char *bytes, apr_size_t len)
+{
+    words_t words = {0};
+    apr_size_t capitals = 0, smalls = 0;    /* of the word up to here */
+
+    for (apr_size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        int capital = (c & 0xe0) == cyrillic[index].capital
+                      || (c >= 0x80 && strchr(cyrillic[index].capitals, c));
+        int small = (c & 0xe0) == cyrillic[index].small
+                    || (c >= 0x80 && strchr(cyrillic[index].smalls, c));
+
+        words.odd += (capital && smalls) || (small && !smalls && capitals > 1)
+                     || (c >= 0x80 && !capital && !small && !strchr(signs, c));
+        words.letters += (apr_size_t)(capital || small);
+        words.capitals += (apr_size_t)capital;
+        words.vowels += c >= 0x80 && strchr(cyrillic[index].vowels, c);
+        capitals = capital || small ? capitals + (apr_size_t)capital : 0;
+        smalls = capital || small ? smalls + (apr_size_t)small : 0;
+        words.longest = capitals + smalls > words.longest ? capitals + smalls
+                        : words.longest;
+    }
+    return words;
+}
+
+/* Return the number of the LEN BYTES that are in LIST, of bytes above 0x7f. */
+static apr_size_t count_of(const char *list, const char *bytes, apr_size_t len)
+{
+    apr_size_t count = 0;
+
+    for (apr_size_t i = 0; i < len; i++) {
+        count += (bytes[i] & 0x80) && strchr(list, bytes[i]);
+    }
+    return count;
+}
+
+/* Return the label of the Cyrillic charset of the LEN BYTES: a few words without Latin
+ * letters, each with a capital at most at its beginning, or of capitals; NULL if they
+ * are something else. SURE: only if it can be nothing East Asian, where a pair begins
+ * with what is a capital here. */
+static const char *detect_cyrillic(const char *bytes, apr_size_t len, int sure)
+{
+    words_t windows = words_in(0, bytes, len), koi = words_in(1, bytes, len);
+    const words_t *best = &windows;
+
+    for (apr_size_t i = 0; i < len; i++) {
+        if (apr_isalpha(bytes[i])) {
+            return NULL;
+        }
+    }
+    if (count_of("\xab", bytes, len) != count_of("\xbb", bytes, len)) {
+        return NULL;            /* quotation marks are pairs */
+    }
+    if (koi.odd < windows.odd
+        || (koi.odd == windows.odd && koi.vowels > windows.vowels)) {
+        best = &koi;
+    }
+    if (best->longest < 3 || best->letters > FEW || best->odd || !best->vowels
+        || (sure && (best == &koi || best->capitals == best->letters))) {
+        return NULL;
+    }
+    return cyrillic[best == &koi].label;
+}
+
 /* ---- uchardet ------------------------------------------------------------ */
 
-/* What uchardet says of texts in Latin letters. It takes a few accents for those of
- * any language. RARE: few mails are in it, so that a text needs several letters to
- * be. WINDOWS: the charset that has marks where this one has control characters;
- * NULL: there is none. */
+/* What uchardet says of texts in Latin letters, or Greek. It takes a few accents for
+ * those of any language. RARE: few mails are in it, so that a text needs several
+ * letters to be. WINDOWS: the charset that has marks where this one has control
+ * characters; NULL: there is none. */
 typedef struct latin_t {
     const char *label;
     int rare;
@@ -126,9 +229,11 @@ static const latin_t latins[] = {
     {"ISO-8859-10", 1, "windows-1252"}, {"ISO-8859-13", 1, "windows-1257"},
     {"ISO-8859-15", 0, "windows-1252"}, {"ISO-8859-16", 1, "windows-1252"},
     {"ISO-8859-2", 0, "windows-1250"}, {"ISO-8859-3", 1, "windows-1252"},
-    {"ISO-8859-4", 1, "windows-1257"}, {"ISO-8859-9", 0, NULL},
+    {"ISO-8859-4", 1, "windows-1257"}, {"ISO-8859-7", 1, "windows-1253"},
+    {"ISO-8859-9", 0, NULL},
     {"MAC-CENTRALEUROPE", 1, NULL}, {"VISCII", 1, NULL},
     {"WINDOWS-1250", 0, NULL}, {"WINDOWS-1252", 0, NULL},
+    {"WINDOWS-1253", 1, NULL},
     {"WINDOWS-1257", 1, NULL}, {"WINDOWS-1258", 1, NULL},
 };
 
@@ -181,21 +286,51 @@ static const latin_t *find_latin(const char *label)
     return NULL;
 }
 
+/* Return whether LATIN is Greek. */
+static int is_greek(const latin_t *latin)
+{
+    return latin && (strstr(latin->label, "-7") || strstr(latin->label, "1253"));
+}
+
+/* Return whether the LEN BYTES, Greek as uchardet says, are: words have an accent, or
+ * Greek vowels. Its capitals and small letters are where those of Windows' Cyrillic
+ * are; no accent stands alone. */
+static int has_greek(const char *bytes, apr_size_t len)
+{
+    words_t words = words_in(0, bytes, len);
+
+    if (memchr(bytes, 0xb5, len)) {
+        return 0;
+    }
+    return count_of("\xdc\xdd\xde\xdf\xfc\xfd\xfe", bytes, len)
+           || (!words.odd
+               && count_of(greek_vowels, bytes, len) > words.vowels);
+}
+
 /* Return the label of the charset of the LEN BYTES, of which uchardet says LATIN
  * (NULL: nothing). */
 static const char *choose_latin(const latin_t *latin, const char *bytes,
                                 apr_size_t len)
 {
-    const char *label = detect_double((const unsigned char *)bytes, len);
+    const char *label = NULL;
 
+    if (!is_greek(latin) || !has_greek(bytes, len)) {
+        label = detect_cyrillic(bytes, len, 1);
+        label = label ? label
+                : detect_double((const unsigned char *)bytes, len);
+        label = label ? label : detect_cyrillic(bytes, len, 0);
+    }
     if (label) {
         return label;
     }
     if (!latin || (latin->rare && !has_letters(bytes, len))) {
         return "windows-1252";
     }
-    return latin->windows && has_low(bytes, len, 0) ? latin->windows
-           : latin->label;
+    label = latin->windows && has_low(bytes, len, 0) ? latin->windows
+            : latin->label;
+    /* what is the Spanish mark there, nobody writes in Czech */
+    return !strcmp(label, "WINDOWS-1250") && memchr(bytes, 0xa1, len)
+           ? "windows-1252" : label;
 }
 
 crm_mail_charset_t crm_mail_detect(const char *bytes, apr_size_t len)

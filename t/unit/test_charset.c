@@ -263,6 +263,26 @@ static const struct {
     {"windows-1250", "Ma\263gorzata Ma\263gorzata", "Małgorzata Małgorzata"},
     {"windows-1251", "\253\365\356\367\363\273 \226 \366\345\355\340",
      "«хочу» – цена"},
+    /* a few Cyrillic letters, which a detector takes for Greek or accents */
+    {"windows-1251", "\315\345\362", "Нет"},
+    {"windows-1251", "\326\345\355\340?", "Цена?"},
+    {"windows-1251", "\321\367\270\362 \271 5", "Счёт № 5"},
+    {"windows-1251", "\326\263\355\340?", "Ціна?"},
+    {"koi8-r", "\363\320\301\323\311\302\317!", "Спасибо!"},
+    {"koi8-r", "\356\305\324", "Нет"},
+    {"koi8-r", "\343\305\316\301?", "Цена?"},
+    {"iso-8859-7", "\315\341\351", "Ναι"},
+    {"iso-8859-7", "\312\341\351 \364\357 \355\345\361\374",
+     "Και το νερό"},
+    {"windows-1251", "\321\367\270\362", "Счёт"},
+    {"windows-1251", "\253\326\345\355\340\273", "«Цена»"},
+    {"gb18030", "\307\353\273\330\270\264", "请回复"},
+    {"windows-1252", "\2435 \226 \24310", "£5 – £10"},
+    {"iso-8859-1", "\304\326\334 a", "ÄÖÜ a"},
+    /* signs beside what a detector takes for Greek or Czech */
+    {"windows-1252", "The price is \24350 \226 is that right? \223Yes\224\205",
+     "The price is £50 – is that right? “Yes”…"},
+    {"windows-1252", "\241Hola! \226 \223ok\224", "¡Hola! – “ok”"},
 };
 
 START_TEST(text_without_a_charset_is_detected)
