@@ -94,13 +94,43 @@ static int is_padded(const char *line, apr_size_t len, apr_size_t digits)
     return pads && (digits + pads) % 4 == 0;
 }
 
+/* Return the length of the first of several pieces of base64 in LINE, LEN bytes, with
+ * its padding; 0 if there is anything else. Words and quoted-printable have '=',
+ * too. */
+static apr_size_t first_piece(const char *line, apr_size_t len)
+{
+    apr_size_t first = 0, start = 0, digits = 0;
+
+    while (len && strchr(" \t\r", line[len - 1])) {
+        len--;
+    }
+    for (apr_size_t i = 0; i < len; i++) {
+        if (!is_digit(line[i])) {
+            if (line[i] != '=') {
+                return 0;
+            }
+            continue;
+        }
+        if (i && line[i - 1] == '=') {
+            if (!is_padded(line + start, i - start, digits)) {
+                return 0;
+            }
+            first = first ? first : i;
+            start = i;
+            digits = 0;
+        }
+        digits++;
+    }
+    return first;
+}
+
 int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
                        apr_pool_t *pool)
 {
     crm_mail_charset_t known = crm_mail_label(charset);
     int utf8 = known.coding == CRM_MAIL_UNKNOWN
                || known.coding == CRM_MAIL_UTF8;
-    apr_size_t line, digits = 0, last;
+    apr_size_t line, digits = 0, last, piece;
 
     while (len && strchr(" \t\r\n", *raw)) {
         raw++;
@@ -109,9 +139,12 @@ int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
     while (len && strchr(" \t\r\n", raw[len - 1])) {
         len--;
     }
-    for (line = 0; line < len && raw[line] != '\n'
-         && !(line && raw[line - 1] == '=' && is_digit(raw[line])); line++) {
+    for (line = 0; line < len && raw[line] != '\n'; line++) {
         digits += is_digit(raw[line]);
+    }
+    piece = first_piece(raw, line);
+    if (piece) {
+        return decodes(raw, piece, utf8, pool);
     }
     for (last = line; last && strchr(" \t\r=", raw[last - 1]); last--) {
     }

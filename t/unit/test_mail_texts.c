@@ -580,6 +580,11 @@ static const struct {
     {"iso-8859-1", "Thanks", "Thanks"}, {"utf-8", "yes", "yes"},
     {"utf-8", "Grüße", "Grüße"},
     {"utf-8", "", ""},
+    /* texts that have the padding's character */
+    {"utf-8", "id=4711, please call me", "id=4711, please call me"},
+    {"utf-8", "Ref=12345\nplease call me", "Ref=12345\nplease call me"},
+    {"utf-8", "=C3=9Cber=20uns", "=C3=9Cber=20uns"},
+    {"iso-8859-1", "caf=E9=\n=20", "caf=E9=\n=20"},
     {"iso-8859-14", "8P4=", "ŵŷ"},
     {"ascii", "R3L832U=", "Grüße"},
     {"kz-1048", "jeDn4J0=", "Қазақ"},
