@@ -193,7 +193,8 @@ static int is_daemon(const crm_mail_t *mail, GMimeMessage *mime,
 }
 
 /* Return whether MAIL, MIME, answers another one, and its subject begins as a
- * person's answer does: mail servers write other words there. */
+ * person's answer does: mail servers write other words there, but Apache James does
+ * not. */
 static int is_reply(const crm_mail_t *mail, GMimeMessage *mime,
                     apr_pool_t *pool)
 {
@@ -203,7 +204,8 @@ static int is_reply(const crm_mail_t *mail, GMimeMessage *mime,
     };
 
     return CRM_BEGINS_ONE_OF(mail->subject, marks)
-           && header(mime, "In-Reply-To", pool);
+           && header(mime, "In-Reply-To", pool)
+           && !strstr(mail->text, "\nError message below:\n");
 }
 
 /* Return whether SUBJECT (may be NULL) says that a mail was not delivered, in the

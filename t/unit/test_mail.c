@@ -854,6 +854,11 @@ static const struct {
     {"a person who is postmaster", "Postmaster <postmaster@example.org>",
      "\n550 5.1.1 is what our server says. Can you help?\n",
      NULL, "5.1.1", CRM_MAIL_NO_ADDRESS, 0},
+    {"Apache James answers", "post_master@example.org\nSubject: Re:Offer\n"
+     "In-Reply-To: <id@crm.example>", "\nError: Invalid user address\n\n"
+     "Error message below:\n550 - Requested action not taken: no such user here\n"
+     "\nMessage details:\n  Subject: Offer\n", NULL, "5.0.0",
+     CRM_MAIL_NO_ADDRESS, 0},
     {"words in a part of their own", "Postmaster@example.org",
      REPORT "--b\nContent-Type: message/delivery-status\n\nUndeliverable: see"
      " below.\n--b\nContent-Type: message/delivery-status\n\nReporting-MTA:"
@@ -1030,7 +1035,8 @@ START_TEST(whatever_returns_a_mail_is_a_bounce)
     ck_assert_msg(mail.tokens->nelts == returned[_i].returned,
                   "%s: %d tokens", name, mail.tokens->nelts);
     ck_assert_msg(mail.references->nelts
-                  == (returned[_i].returned || strstr(text, "X-Original-M")),
+                  == (returned[_i].returned || strstr(text, "X-Original-M")
+                      || strstr(text, "In-Reply-To")),
                   "%s: %d references", name, mail.references->nelts);
 }
 END_TEST
