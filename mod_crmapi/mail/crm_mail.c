@@ -135,7 +135,8 @@ static void read_headers(crm_mail_t *mail, GMimeMessage *mime,
 {
     static const char *const names[] = {
         "Delivered-To", "X-Original-To", "Envelope-To", "X-Envelope-To",
-        "X-Delivered-To", "To", "Cc"
+        "X-Delivered-To", "To", "Cc", "Resent-To", "Resent-Cc", "Bcc",
+        "X-Forwarded-To"
     };
 
     for (size_t i = 0; i < CRM_NELTS(names); i++) {

@@ -78,8 +78,9 @@ typedef struct crm_mail_person_t {
 typedef struct crm_mail_t {
     apr_array_header_t *recipients; /* of const char *: the addresses in
                                    Delivered-To, X-Original-To, Envelope-To,
-                                   X-Envelope-To, X-Delivered-To, To and Cc, in
-                                   this order, each once */
+                                   X-Envelope-To, X-Delivered-To, To, Cc,
+                                   Resent-To, Resent-Cc, Bcc and
+                                   X-Forwarded-To, in this order, each once */
     const char *from;           /* the first address in From, Sender, Reply-To
                                    and the envelope's sender */
     const char *from_name;

@@ -37,7 +37,7 @@
 static const char *const addresses[CRM_MAIL_ADDRESS_FIELDS] = {
     "From", "Sender", "To", "Cc", "Bcc", "Reply-To", "Return-Path",
     "Delivered-To", "Envelope-To", "X-Original-To", "X-Envelope-To",
-    "X-Delivered-To", "Errors-To",
+    "X-Delivered-To", "X-Forwarded-To", "Errors-To",
     "X-Failed-Recipients", "Disposition-Notification-To", "Mail-Followup-To",
     "Mail-Reply-To", "Resent-From", "Resent-Sender", "Resent-To", "Resent-Cc",
     "Resent-Bcc", "Resent-Reply-To"

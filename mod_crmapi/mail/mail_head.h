@@ -17,7 +17,7 @@ typedef enum crm_mail_field_t {
     CRM_MAIL_FIELD_BROKEN       /* no field */
 } crm_mail_field_t;
 
-#define CRM_MAIL_ADDRESS_FIELDS 23
+#define CRM_MAIL_ADDRESS_FIELDS 24
 
 /* The header that is being read. */
 typedef struct crm_mail_head_t {

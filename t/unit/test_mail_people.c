@@ -166,7 +166,8 @@ START_TEST(a_mail_is_to_whom_its_headers_name)
 {
     static const char *const names[] = {
         "Delivered-To", "X-Original-To", "Envelope-To", "X-Envelope-To",
-        "X-Delivered-To", "To", "Cc"
+        "X-Delivered-To", "To", "Cc", "Resent-To", "Resent-Cc", "Bcc",
+        "X-Forwarded-To"
     };
     static const crm_mail_options_t options;
     apr_pool_t *pool = crm_check_pool();
@@ -187,7 +188,8 @@ int main(void)
 
     tcase_add_loop_test(people_case, a_mail_is_from_whom_its_headers_name, 0,
                         COUNT(people));
-    tcase_add_loop_test(people_case, a_mail_is_to_whom_its_headers_name, 0, 7);
+    tcase_add_loop_test(people_case, a_mail_is_to_whom_its_headers_name, 0,
+                        11);
     suite_add_tcase(suite, people_case);
     return crm_check_main(suite);
 }
