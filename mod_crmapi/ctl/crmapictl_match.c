@@ -69,6 +69,15 @@ ctl_row_t *ctl_match_row(const ctl_apply_t *apply, const ctl_kind_t *kind,
     return NULL;
 }
 
+/* What rows of a kind are looked for by. */
+typedef struct wanted_t {
+    const char *name;           /* of a field */
+    const char *text;           /* its value */
+    const char *scope;          /* id of what they are below; NULL: any */
+    const ctl_item_t *own;      /* the object that looks for its row; NULL: one that
+                                   refers to it */
+} wanted_t;
+
 /* Return whether OWN, an object of KIND that looks for its row by the field NAME,
  * cannot mean ROW: another object with an id of its own has it, or it has another
  * slug. */
@@ -82,13 +91,10 @@ static int is_other(const ctl_kind_t *kind, const char *name,
                && ctl_row_value(row, kind, kind->handle));
 }
 
-/* Find the rows of KIND whose field NAME is TEXT, and below SCOPE, an id, if it is
- * not NULL. *ROW_P is the last one. Return their number. OWN is the object that looks
- * for its row; NULL: one that refers to it. */
+/* Find the rows of KIND that are WANTED. *ROW_P is the last one. Return their
+ * number. */
 static int find_text(ctl_row_t **row_p, const ctl_apply_t *apply,
-                     const ctl_kind_t *kind, const char *name,
-                     const char *text, const char *scope,
-                     const ctl_item_t *own)
+                     const ctl_kind_t *kind, const wanted_t *wanted)
 {
     const apr_array_header_t *rows = CTL_ROWS(apply, kind);
     int found = 0;
@@ -96,11 +102,13 @@ static int find_text(ctl_row_t **row_p, const ctl_apply_t *apply,
     for (int i = 0; i < rows->nelts; i++) {
         ctl_row_t *row = APR_ARRAY_IDX(rows, i, ctl_row_t *);
 
-        if (!(own && is_other(kind, name, row, own))
-            && is_same(kind, name, ctl_row_value(row, kind, name), text,
+        if (!(wanted->own && is_other(kind, wanted->name, row, wanted->own))
+            && is_same(kind, wanted->name,
+                       ctl_row_value(row, kind, wanted->name), wanted->text,
                        apply->ctl->pool)
-            && (!scope || !strcmp(ctl_row_value(row, kind, kind->scope),
-                                  scope))) {
+            && (!wanted->scope
+                || !strcmp(ctl_row_value(row, kind, kind->scope),
+                           wanted->scope))) {
             *row_p = row;
             found++;
         }
@@ -120,21 +128,19 @@ const char *ctl_match_reference(ctl_apply_t *apply, const char *name,
                                 const char *text, const ctl_item_t *item)
 {
     const ctl_kind_t *kind = ctl_kind_find(name);
+    wanted_t by_handle = {.name = kind->handle, .text = text};
+    wanted_t by_name = {.name = kind->name, .text = text};
     char id[CRM_UUID_LEN + 1];
     ctl_row_t *row = NULL;
 
     if (crm_uuid_parse(id, text, strlen(text))) {
         row = ctl_match_row(apply, kind, id);
     }
-    if (!row && (!kind->handle
-                 || !find_text(&row, apply, kind, kind->handle, text, NULL,
-                               NULL))
-        && find_text(&row, apply, kind, kind->name, text, NULL, NULL) > 1) {
-        const char *agent = kind->scope && !strcmp(kind->scope, "bot_id")
-                            ? agent_of(apply, item) : NULL;
-
-        if (!agent || find_text(&row, apply, kind, kind->name, text, agent,
-                                NULL) != 1) {
+    if (!row && (!kind->handle || !find_text(&row, apply, kind, &by_handle))
+        && find_text(&row, apply, kind, &by_name) > 1) {
+        by_name.scope = kind->scope && !strcmp(kind->scope, "bot_id")
+                        ? agent_of(apply, item) : NULL;
+        if (!by_name.scope || find_text(&row, apply, kind, &by_name) != 1) {
             return NULL;
         }
     }
@@ -149,7 +155,6 @@ static crm_error_t *find_named(ctl_row_t **row_p, ctl_apply_t *apply,
                                       : NULL;
     const char *name = ctl_match_text(item, kind->name);
     const char *scope = kind->scope ? ctl_match_text(item, kind->scope) : NULL;
-    int found = 0;
 
     *row_p = NULL;
     if (!name && !handle && kind->handle
@@ -166,14 +171,12 @@ static crm_error_t *find_named(ctl_row_t **row_p, ctl_apply_t *apply,
             return NULL;        /* the reference is refused later */
         }
     }
-    if (handle && find_text(row_p, apply, kind, kind->handle, handle, NULL,
-                            item)) {
+    if (handle && find_text(row_p, apply, kind,
+                            &(wanted_t){kind->handle, handle, NULL, item})) {
         return NULL;
     }
-    if (name) {
-        found = find_text(row_p, apply, kind, kind->name, name, scope, item);
-    }
-    if (found > 1) {
+    if (name && find_text(row_p, apply, kind,
+                          &(wanted_t){kind->name, name, scope, item}) > 1) {
         return ctl_item_refuse(apply->ctl, item, kind->name,
                                "several have this name: give the id");
     }

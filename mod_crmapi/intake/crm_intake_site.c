@@ -20,20 +20,16 @@ void crm_intake_init(apr_pool_t *pool)
     crm_intake_mount.router = crm_router_create(tables, "intake", NULL, pool);
 }
 
-crm_error_t *crm_intake_take_all(crm_intake_result_t *results, int *known_p,
-                                 crm_call_t *call, const char *workspace_id,
-                                 const char *key_hash,
-                                 const crm_intake_event_t *events, int count)
+crm_error_t *crm_intake_take_all(crm_intake_batch_t *batch, crm_call_t *call)
 {
     apr_time_t began;
     crm_error_t *error;
     crm_conn_t *conn;
 
     CRM_ERR(crm_call_conn(&conn, call));
-    call->response->workspace_id = workspace_id;
+    call->response->workspace_id = batch->workspace_id;
     began = crm_time_monotonic();
-    error = crm_intake(results, known_p, conn, workspace_id, key_hash, events,
-                       count, call->pool);
+    error = crm_intake(batch, conn, call->pool);
     crm_call_count(call, began);
     return error;
 }
@@ -42,12 +38,12 @@ crm_error_t *crm_intake_take(crm_intake_result_t *result, crm_call_t *call,
                              const char *workspace_id,
                              crm_intake_event_t *event)
 {
+    crm_intake_batch_t batch = {.workspace_id = workspace_id, .events = event,
+                                .results = result, .count = 1};
     crm_error_t *error = NULL;
-    int known;
 
     crm_intake_tidy(event, call->pool);
-    CRM_ERR(crm_intake_take_all(result, &known, call, workspace_id, NULL,
-                                event, 1));
+    CRM_ERR(crm_intake_take_all(&batch, call));
     crm_intake_refused(&error, result, call->pool);
     return error;
 }

@@ -49,12 +49,8 @@ static inline const crm_intake_site_t *crm_intake_site(const crm_call_t *call)
     return call->service->site;
 }
 
-/* Store the COUNT EVENTS of WORKSPACE_ID by crm_intake(), in its round
- * trip. */
-crm_error_t *crm_intake_take_all(crm_intake_result_t *results, int *known_p,
-                                 crm_call_t *call, const char *workspace_id,
-                                 const char *key_hash,
-                                 const crm_intake_event_t *events, int count);
+/* Store BATCH by crm_intake(), in its round trip. */
+crm_error_t *crm_intake_take_all(crm_intake_batch_t *batch, crm_call_t *call);
 
 /* Store EVENT, which comes from an internal source, for WORKSPACE_ID:
  * crm_intake_tidy(), then as above. If EVENT is refused, the error is

@@ -98,12 +98,14 @@ static void read_events(batch_t *batch)
 static crm_error_t *take(batch_t *batch)
 {
     crm_call_t *call = batch->call;
-    int known;
+    crm_intake_batch_t valid = {
+        .workspace_id = call->key.workspace_id,
+        .key_hash = crm_look_up_hash(call), .events = batch->events,
+        .results = batch->results, .count = batch->valid
+    };
 
-    CRM_ERR(crm_intake_take_all(batch->results, &known, call,
-                                call->key.workspace_id, crm_look_up_hash(call),
-                                batch->events, batch->valid));
-    if (!known) {
+    CRM_ERR(crm_intake_take_all(&valid, call));
+    if (!valid.known) {
         return crm_access_revoked(call);
     }
     for (int i = 0; i < batch->valid; i++) {

@@ -66,10 +66,9 @@ static const apr_array_header_t *new_ids(const crm_mail_t *mail,
     return ids;
 }
 
-/* Store EVENT, DELIVERY's, with all that the mail carries, in one
+/* Store BATCH, the event of DELIVERY, with all that the mail carries, in one
  * transaction. */
-static crm_error_t *take(crm_intake_result_t *result, int *known_p,
-                         const crm_intake_event_t *event,
+static crm_error_t *take(crm_intake_batch_t *batch,
                          const crm_mail_delivery_t *delivery)
 {
     crm_mail_kept_t kept = {
@@ -79,11 +78,10 @@ static crm_error_t *take(crm_intake_result_t *result, int *known_p,
     crm_conn_t *conn = delivery->conn;
     crm_error_t *error = NULL;
 
-    CRM_ERR(crm_intake_begin(result, known_p, conn, delivery->workspace_id,
-                             event, delivery->pool));
-    kept.message_id = result->message_id;
-    if (*known_p && !result->field && !result->again && kept.message_id
-        && !event->binds[CRM_INTAKE_STATUS]) {
+    CRM_ERR(crm_intake_begin(batch, conn, delivery->pool));
+    kept.message_id = batch->results->message_id;
+    if (batch->known && !batch->results->field && !batch->results->again
+        && kept.message_id && !batch->events->binds[CRM_INTAKE_STATUS]) {
         error = crm_mail_keep(conn, &kept, delivery->options, delivery->pool);
     }
     error = error ? error : crm_db_exec(conn, "COMMIT", delivery->pool);
@@ -99,23 +97,24 @@ static crm_error_t *store(crm_mail_outcome_t *outcome,
 {
     crm_intake_event_t event;
     crm_intake_result_t result;
-    int known;
+    crm_intake_batch_t batch = {.workspace_id = delivery->workspace_id,
+                                .events = &event, .results = &result,
+                                .count = 1};
 
     delivery->ids = new_ids(delivery->mail, delivery->pool);
     CRM_ERR(crm_mail_event(&event, delivery));
-    CRM_ERR(take(&result, &known, &event, delivery));
+    CRM_ERR(take(&batch, delivery));
     outcome->again = result.again;
     outcome->automatic = delivery->automatic;
     outcome->conversation_id = result.conversation_id;
     outcome->message_id = result.message_id;
     outcome->result = CRM_MAIL_STORED;
     /* a report on a message that is not there any more was taken */
-    if (!known || (result.field && !event.binds[CRM_INTAKE_STATUS])) {
+    if (!batch.known || (result.field && !event.binds[CRM_INTAKE_STATUS])) {
         outcome->result = CRM_MAIL_REFUSED;
-        outcome->reason = known ? apr_pstrcat(delivery->pool,
-                                              result.field, " ",
-                                              result.message, NULL)
-                                : "the source is not known";
+        outcome->reason = !batch.known ? "the source is not known"
+                          : apr_pstrcat(delivery->pool, result.field, " ",
+                                        result.message, NULL);
     }
     return NULL;
 }

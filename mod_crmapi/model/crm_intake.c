@@ -460,13 +460,13 @@ void crm_intake_refused(crm_error_t **error_p,
 
 /* As crm_intake(). BEGIN: in a transaction that begins before it and stays
  * open. */
-static crm_error_t *store(crm_intake_result_t *results, int *known_p,
-                          crm_conn_t *conn, const char *workspace_id,
-                          const char *key_hash,
-                          const crm_intake_event_t *events, int count,
+static crm_error_t *store(crm_intake_batch_t *batch, crm_conn_t *conn,
                           int begin, apr_pool_t *result_pool)
 {
-    const char *values[3];
+    const char *values[3] = {
+        batch->workspace_id, batch->key_hash,
+        write_items(batch->events, batch->count, result_pool)
+    };
     crm_stmt_t stmts[2] = {{"BEGIN", 0, NULL}, {
         "SELECT conversation_id, message_id, contact_id, submission_id, again,"
         " opened, field, message FROM crmapi.intake($1::uuid, $2::bytea,"
@@ -475,9 +475,6 @@ static crm_error_t *store(crm_intake_result_t *results, int *known_p,
     PGresult *all[2], *result;
     crm_error_t *error;
 
-    values[0] = workspace_id;
-    values[1] = key_hash;
-    values[2] = write_items(events, count, result_pool);
     error = begin ? crm_db_pipeline(all, conn, stmts, 2, result_pool)
                   : crm_db_query(&all[1], conn, &stmts[1], result_pool);
     if (crm_error_is(error, "23503")) {
@@ -488,30 +485,23 @@ static crm_error_t *store(crm_intake_result_t *results, int *known_p,
     }
     CRM_ERR(error);
     result = all[1];
-    *known_p = PQntuples(result) == count;
-    for (int i = 0; *known_p && i < count; i++) {
-        read_result(&results[i], result, i);
+    batch->known = PQntuples(result) == batch->count;
+    for (int i = 0; batch->known && i < batch->count; i++) {
+        read_result(&batch->results[i], result, i);
     }
     return NULL;
 }
 
-crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
-                        crm_conn_t *conn, const char *workspace_id,
-                        const char *key_hash,
-                        const crm_intake_event_t *events, int count,
+crm_error_t *crm_intake(crm_intake_batch_t *batch, crm_conn_t *conn,
                         apr_pool_t *result_pool)
 {
-    return store(results, known_p, conn, workspace_id, key_hash, events,
-                 count, 0, result_pool);
+    return store(batch, conn, 0, result_pool);
 }
 
-crm_error_t *crm_intake_begin(crm_intake_result_t *result, int *known_p,
-                              crm_conn_t *conn, const char *workspace_id,
-                              const crm_intake_event_t *event,
+crm_error_t *crm_intake_begin(crm_intake_batch_t *batch, crm_conn_t *conn,
                               apr_pool_t *result_pool)
 {
-    return store(result, known_p, conn, workspace_id, NULL, event, 1, 1,
-                 result_pool);
+    return store(batch, conn, 1, result_pool);
 }
 
 /* The end of a look-up of agents: f are those with an address, in the workspace

@@ -130,29 +130,31 @@ void crm_intake_refused(crm_error_t **error_p,
  * NULL. New strings are in POOL. */
 void crm_intake_tidy(crm_intake_event_t *event, apr_pool_t *pool);
 
-/* Store COUNT (1 to CRM_INTAKE_MAX) EVENTS of WORKSPACE_ID in order, in one
- * transaction and one round trip, and set RESULTS[0..COUNT-1]. This finds
- * (contract 10.1) or creates contacts and conversations, appends messages,
- * updates totals, stops sequences after replies and opt-outs, and writes
- * webhook events. Each event_id is stored once, so that a call may be repeated
- * after any error. KEY_HASH is the hash of the intake token that the events
- * came with, as a bytea ("\\x..."), or NULL for other sources. *KNOWN_P is set
- * to 0 if the token is dead; nothing is stored then. Errors: those of
- * crm_db_query(); CRM_E_UNAVAILABLE also if a referenced row was deleted
- * meanwhile, or if the workspace is held (contract 14.2). After an error nothing is
- * committed. RESULTS are in RESULT_POOL. */
-crm_error_t *crm_intake(crm_intake_result_t *results, int *known_p,
-                        crm_conn_t *conn, const char *workspace_id,
-                        const char *key_hash,
-                        const crm_intake_event_t *events, int count,
+/* Events of a workspace that are stored together. */
+typedef struct crm_intake_batch_t {
+    const char *workspace_id;
+    const char *key_hash;       /* of the intake token that they came with, as a
+                                   bytea ("\x..."); NULL: another source */
+    const crm_intake_event_t *events;
+    crm_intake_result_t *results; /* of each event */
+    int count;                  /* of events: 1 to CRM_INTAKE_MAX */
+    int known;                  /* set to 0 if the token is dead; nothing is stored
+                                   then */
+} crm_intake_batch_t;
+
+/* Store the events of BATCH in order, in one transaction and one round trip, and set
+ * its results. This finds (contract 10.1) or creates contacts and conversations,
+ * appends messages, updates totals, stops sequences after replies and opt-outs, and
+ * writes webhook events. Each event_id is stored once, so that a call may be repeated
+ * after any error. Errors: those of crm_db_query(); CRM_E_UNAVAILABLE also if a
+ * referenced row was deleted meanwhile, or if the workspace is held (contract 14.2).
+ * After an error nothing is committed. The results are in RESULT_POOL. */
+crm_error_t *crm_intake(crm_intake_batch_t *batch, crm_conn_t *conn,
                         apr_pool_t *result_pool);
 
-/* The same for one EVENT of an internal source, in a transaction of CONN that is
- * left open: the source adds to it, and commits it or calls crm_db_rollback().
- * After an error it is rolled back. */
-crm_error_t *crm_intake_begin(crm_intake_result_t *result, int *known_p,
-                              crm_conn_t *conn, const char *workspace_id,
-                              const crm_intake_event_t *event,
+/* The same in a transaction of CONN that is left open: the source adds to it, and
+ * commits it or calls crm_db_rollback(). After an error it is rolled back. */
+crm_error_t *crm_intake_begin(crm_intake_batch_t *batch, crm_conn_t *conn,
                               apr_pool_t *result_pool);
 
 /* The agent with an address (contract 14.2). */
