@@ -12,12 +12,12 @@
 #include "crm_resources.h"
 #include "crm_schema.h"
 #include "crm_sql.h"
+#include "crm_sql_print.h"
 #include "crm_text.h"
 #include "crmapictl_address.h"
 #include "crmapictl_field.h"
 #include "crmapictl_lines.h"
 #include "crmapictl_settle.h"
-#include "crm_sql_print.h"
 
 /* Each line is validated as the API would do and copied into a temporary table
  * of its resource, which the first such line makes. Then the database checks all

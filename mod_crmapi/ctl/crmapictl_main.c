@@ -10,10 +10,10 @@
 #include "apr_general.h"
 #include "apr_time.h"
 
-#include "crm_shape.h"
 #include "crm_process.h"
 #include "crm_resources.h"
 #include "crm_schema.h"
+#include "crm_shape.h"
 #include "crmapictl_audit.h"
 #include "crmapictl_deliver.h"
 #include "crmapictl_options.h"

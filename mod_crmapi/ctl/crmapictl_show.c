@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "crm_buf.h"
+#include "crm_sql_print.h"
 #include "crmapictl_kind.h"
 #include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
-#include "crm_sql_print.h"
 
 /* Return whether show has FIELD of KIND. The id of the workspace is not in the
  * document: elsewhere it is another one. */

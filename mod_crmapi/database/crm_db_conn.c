@@ -10,11 +10,11 @@
 #include "apr_time.h"
 
 #include "crm_array.h"
-#include "crm_sql.h"
 #include "crm_db_error.h"
 #include "crm_db_prepared.h"
 #include "crm_db_private.h"
 #include "crm_hosts.h"
+#include "crm_sql.h"
 #include "crm_time.h"
 
 /* The maximum number of reads that alive() makes. A socket that still has input

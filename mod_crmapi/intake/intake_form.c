@@ -16,9 +16,9 @@
 #include "crm_query.h"
 #include "crm_type.h"
 #include "crm_uuid.h"
+#include "crm_webform.h"
 #include "intake_form_body.h"
 #include "intake_form_check.h"
-#include "crm_webform.h"
 #include "intake_form_page.h"
 
 /* The form $1, if its workspace is $2 (id or slug; NULL: any) and not held.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conversation.c: conversations (specification: Conversation; contract 9.7) */
-#include "crm_sql.h"
-#include "crm_type_channel.h"
 #include "crm_filters.h"
 #include "crm_number.h"
 #include "crm_resources.h"
+#include "crm_sql.h"
+#include "crm_type_channel.h"
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},

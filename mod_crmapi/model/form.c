@@ -4,8 +4,8 @@
 #include "crm_deep.h"
 #include "crm_filters.h"
 #include "crm_resources.h"
-#include "crm_webform_check.h"
 #include "crm_type_list.h"
+#include "crm_webform_check.h"
 
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},

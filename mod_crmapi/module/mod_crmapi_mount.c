@@ -8,9 +8,9 @@
 
 #include "crm_api.h"
 #include "crm_array.h"
+#include "crm_domain.h"
 #include "crm_mcp.h"
 #include "crm_pages.h"
-#include "crm_domain.h"
 
 #include "mod_crmapi_config.h"
 

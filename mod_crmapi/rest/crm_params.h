@@ -3,8 +3,8 @@
 #ifndef CRM_PARAMS_H
 #define CRM_PARAMS_H
 
-#include "crm_error.h"
 #include "crm_call.h"
+#include "crm_error.h"
 #include "crm_resource.h"
 
 /* The value of a filter's query parameter. */

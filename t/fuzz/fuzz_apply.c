@@ -7,8 +7,8 @@
 
 #include "fuzz.h"
 
-#include "crm_shape.h"
 #include "crm_resources.h"
+#include "crm_shape.h"
 #include "crm_text.h"
 #include "crmapictl_document.h"
 

@@ -7,9 +7,9 @@
 #include "fuzz.h"
 
 #include "crm_db_copy.h"
-#include "crm_shape.h"
 #include "crm_resources.h"
 #include "crm_schema.h"
+#include "crm_shape.h"
 #include "crm_text.h"
 #include "crmapictl_import.h"
 

@@ -7,10 +7,10 @@
 #include "crm_json.h"
 #include "crm_query.h"
 #include "crm_text.h"
+#include "crm_webform.h"
 #include "intake_chat_parts.h"
 #include "intake_form_body.h"
 #include "intake_form_check.h"
-#include "crm_webform.h"
 
 /* An event: what is taken is valid and within its limits, so that there is
  * nothing to tidy. */

@@ -4,9 +4,9 @@
 #include "fuzz.h"
 
 #include "crm_api.h"
+#include "crm_domain.h"
 #include "crm_json.h"
 #include "crm_query.h"
-#include "crm_domain.h"
 #include "mcp_arguments.h"
 #include "mcp_fields.h"
 #include "mcp_header.h"

@@ -5,8 +5,8 @@
 
 #include "fuzz.h"
 
-#include "crm_text.h"
 #include "crm_merge.h"
+#include "crm_text.h"
 
 #define MAX 200
 

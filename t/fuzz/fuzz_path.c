@@ -5,8 +5,8 @@
 #include "fuzz.h"
 
 #include "crm_api.h"
-#include "crm_query.h"
 #include "crm_domain.h"
+#include "crm_query.h"
 #include "crm_uuid.h"
 
 /* Return how many segments PATH has, without one trailing slash. */

@@ -10,10 +10,10 @@
 
 #include "crm_api.h"
 #include "crm_array.h"
+#include "crm_domain.h"
 #include "crm_key.h"
 #include "crm_limit_key.h"
 #include "crm_mcp.h"
-#include "crm_domain.h"
 
 #define KEY "svc_live_abcdefghijklmnopqrstuvwxABCDEF"
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"

@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "crm_address.h"
-#include "crm_network.h"
 #include "crm_limit_test.h"
+#include "crm_network.h"
 
 static apr_pool_t *pool;
 

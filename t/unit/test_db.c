@@ -14,8 +14,8 @@
 
 #include "crm_check.h"
 #include "crm_db.h"
-#include "crm_db_copy.h"
 #include "crm_db_conn.h"
+#include "crm_db_copy.h"
 #include "crm_server.h"
 #include "crm_session.h"
 

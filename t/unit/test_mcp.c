@@ -8,8 +8,8 @@
 #include "apr_strings.h"
 
 #include "crm_api.h"
-#include "crm_json.h"
 #include "crm_domain.h"
+#include "crm_json.h"
 #include "mcp_arguments.h"
 #include "mcp_fields.h"
 #include "mcp_header.h"

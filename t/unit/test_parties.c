@@ -8,13 +8,13 @@
 
 #include "apr_strings.h"
 
-#include "parties.h"
-#include "parties_sql.h"
 #include "crm_body.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
 #include "crm_type_address.h"
 #include "crm_type_list.h"
+#include "parties.h"
+#include "parties_sql.h"
 
 #define ID "0190a6f0-1c2d-7abc-8def-0123456789ab"
 #define WORKSPACE "0190a6f0-1c2d-7abc-8def-0123456789ac"

@@ -7,8 +7,8 @@
 
 #include "apr_strings.h"
 
-#include "crm_shape.h"
 #include "crm_resources.h"
+#include "crm_shape.h"
 
 /* Return the operation whose method and path are NAME, "GET /agents". */
 static const crm_operation_t *operation_of(const char *name)

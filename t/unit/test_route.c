@@ -7,8 +7,8 @@
 #include "apr_strings.h"
 
 #include "crm_api.h"
-#include "crm_endpoint.h"
 #include "crm_domain.h"
+#include "crm_endpoint.h"
 #include "crm_resources.h"
 
 static const crm_router_t *router;

@@ -8,8 +8,8 @@
 #include "apr_strings.h"
 #include "apr_time.h"
 
-#include "crm_db.h"
 #include "crm_array.h"
+#include "crm_db.h"
 #include "crm_time.h"
 
 /* In milliseconds, so that no statement of the API waits for a second (contract

@@ -20,9 +20,9 @@
 #include "apr_strings.h"
 
 #include "crm_file.h"
+#include "crm_process.h"
 #include "crm_resources.h"
 #include "crm_shape.h"
-#include "crm_process.h"
 #include "crm_time.h"
 #include "crmapid_check.h"
 #include "crmapid_daemon.h"

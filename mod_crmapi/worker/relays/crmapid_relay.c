@@ -7,8 +7,8 @@
 #include "apr_strings.h"
 
 #include "crm_channel.h"
-#include "crm_json.h"
 #include "crm_email.h"
+#include "crm_json.h"
 #include "crm_phone.h"
 #include "crm_slots.h"
 #include "crm_text.h"

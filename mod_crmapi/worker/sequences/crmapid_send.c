@@ -16,9 +16,9 @@
 #include "crm_value.h"
 #include "crmapid_link.h"
 #include "crmapid_log.h"
-#include "crmapid_notice.h"
 #include "crmapid_mark.h"
 #include "crmapid_markdown.h"
+#include "crmapid_notice.h"
 #include "crmapid_relay.h"
 #include "crmapid_stats.h"
 

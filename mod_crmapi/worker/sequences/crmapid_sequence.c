@@ -9,13 +9,13 @@
 #include "crm_channel.h"
 #include "crm_db.h"
 #include "crm_json.h"
+#include "crm_pacing.h"
+#include "crm_pointer.h"
 #include "crm_resources.h"
 #include "crm_text.h"
 #include "crmapid_generate.h"
 #include "crmapid_log.h"
 #include "crmapid_notice.h"
-#include "crm_pacing.h"
-#include "crm_pointer.h"
 
 #define FIRST_WAIT apr_time_from_sec(5)
 #define LAST_WAIT apr_time_from_sec(600)

@@ -12,7 +12,6 @@
 #include "crm_db.h"
 #include "crm_time.h"
 #include "crm_trace.h"
-#include "event.h"
 #include "crmapid_curl.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
@@ -20,6 +19,7 @@
 #include "crmapid_stats.h"
 #include "crmapid_webhook_retry.h"
 #include "crmapid_webhook_slot.h"
+#include "event.h"
 
 /* A delivery with its event and its endpoint. */
 typedef struct delivery_t {
