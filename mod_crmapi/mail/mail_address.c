@@ -382,7 +382,8 @@ void crm_mail_addresses(apr_array_header_t *list, GMimeMessage *mime,
 
 /* ---- Message-IDs --------------------------------------------------------- */
 
-/* Add the LEN bytes at ID, a Message-ID without brackets, to the end of LIST.
+/* Add the LEN bytes at ID, a Message-ID without brackets, to the end of LIST, unless
+ * nothing stands before its '@', as some programs write it in each mail.
  * If it is there already it is moved. If LIST is full, the second entry is
  * dropped: the first identifies the thread. White space in ID comes from
  * folding and is removed. */
@@ -403,7 +404,7 @@ static void add_id(apr_array_header_t *list, const char *id, apr_size_t len)
     }
     *out++ = '>';
     *out = '\0';
-    if (out - made < 3 || out - made > ID_BYTES
+    if (out - made < 3 || out - made > ID_BYTES || made[1] == '@'
         || !crm_text_valid_utf8(made, (apr_size_t)(out - made))) {
         return;
     }

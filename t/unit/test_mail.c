@@ -413,6 +413,21 @@ START_TEST(message_ids_are_found)
 }
 END_TEST
 
+/* Programs that know no name for the mail write the same for each one. */
+START_TEST(an_id_without_a_name_is_none)
+{
+    static const char text[] =
+        "Message-ID: <@shop.example>\nIn-Reply-To: <@>\n"
+        "References: < @shop.example> <a@b.example> <b>\n\nx\n";
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, crm_check_pool());
+    ck_assert_ptr_null(mail.message_id);
+    ck_assert_ptr_null(mail.in_reply_to);
+    ck_assert_int_eq(mail.references->nelts, 2);
+}
+END_TEST
+
 /* Dates as programs write them, and the time that they mean; themselves if they mean
  * none. */
 static const struct {
@@ -1707,6 +1722,7 @@ int main(void)
     tcase_add_test(reads, long_texts_are_cut_and_that_is_said);
     tcase_add_test(reads, blank_lines_within_quotes_are_bounded);
     tcase_add_test(reads, message_ids_are_found);
+    tcase_add_test(reads, an_id_without_a_name_is_none);
     tcase_add_loop_test(reads, the_date_of_a_mail_is_its_senders, 0,
                         COUNT(dates));
     tcase_add_loop_test(reads, a_mail_names_what_it_answers, 0,
