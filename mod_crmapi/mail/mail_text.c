@@ -23,6 +23,10 @@
 #define TEXT_BYTES (4 * CRM_MAIL_TEXT_MAX + 1024)
 #define DEPTH 512
 
+/* A no-break space, and how many of them may indent a line. */
+#define NO_BREAK "\xc2\xa0"
+#define BLANKS_MAX 100
+
 /* Maximum bytes of a cell of a table that the next one is written behind. */
 #define CELL_BYTES 80
 
@@ -97,6 +101,8 @@ typedef struct writer_t {
     int newlines;               /* line ends before the next text; 2: a blank
                                    line */
     int space;                  /* whether a space comes before the next text */
+    int blanks;                 /* no-break spaces at the beginning of a line that
+                                   shows nothing yet */
     int marked;                 /* whether the mark of an item waits for its text */
     int lines;                  /* number of line ends that were written */
     int begun;                  /* whether there is any text */
@@ -115,6 +121,10 @@ static effect_t effect_of(const char *name)
 
 static void want_newlines(writer_t *writer, int count)
 {
+    if (writer->blanks) {
+        writer->blanks = 0;
+        count = 2;              /* an empty line */
+    }
     if (writer->newlines < count) {
         writer->newlines = count;
     }
@@ -182,6 +192,9 @@ static void prepare(writer_t *writer)
     writer->newlines = 0;
     writer->space = 0;
     writer->marked = 0;
+    for (; writer->blanks; writer->blanks--) {
+        crm_buf_puts(writer->buf, NO_BREAK);
+    }
 }
 
 /* Stop the parser if the text is long enough. */
@@ -190,6 +203,15 @@ static void check_room(writer_t *writer)
     if (writer->buf->len > TEXT_BYTES) {
         xmlStopParser(writer->parser);
     }
+}
+
+/* Return whether the LEN bytes of TEXT begin with a no-break space that begins a
+ * line. */
+static int is_blank(const writer_t *writer, const char *text, apr_size_t len)
+{
+    return !writer->pre && (writer->newlines || !writer->buf->len)
+           && writer->blanks < BLANKS_MAX && len >= 2
+           && !memcmp(text, NO_BREAK, 2);
 }
 
 /* Add TEXT, LEN bytes. Newer releases of libxml2 give any length of it at once. */
@@ -209,6 +231,10 @@ static void write_text(writer_t *writer, const char *text, apr_size_t len)
             else if (!writer->newlines) {
                 writer->space = 1;
             }
+        }
+        else if (is_blank(writer, text + i, len - i)) {
+            writer->blanks++;
+            i++;
         }
         else {
             prepare(writer);
@@ -338,6 +364,7 @@ static void end_cell(writer_t *writer, const open_t *open)
         row->goes_on = writer->lines <= open->lines && len <= CELL_BYTES;
     }
     writer->marked = 0;
+    writer->blanks = 0;
     writer->space = !writer->newlines;
 }
 
@@ -387,8 +414,10 @@ static void begin_effect(writer_t *writer, open_t *open,
         want_newlines(writer, 1);
         break;
     case BREAK:
-        writer->newlines = writer->newlines < 2 ? writer->newlines + 1 : 2;
+        writer->newlines = writer->newlines < 2 && !writer->blanks
+                           ? writer->newlines + 1 : 2;
         writer->space = 0;
+        writer->blanks = 0;
         break;
     case LINK: begin_link(writer, open, attributes); break;
     case IMAGE: write_picture(writer, attributes); break;

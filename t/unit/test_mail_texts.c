@@ -924,6 +924,18 @@ static const struct {
      "'display:block'>b</span></td></tr></table>", "a b"},
     {"<ul><li><span style='display:block'>a</span></li></ul>", "- a"},
     {"<span style='display:block'></span>a", "a"},
+    /* lines of no-break spaces, as Outlook writes empty ones */
+    {"<p>a</p><p>&nbsp;</p><p>b</p>", "a\n\nb"},
+    {"<p>a<p><o:p>&nbsp;</o:p></p><p>&nbsp; &nbsp;</p>b", "a\n\nb"},
+    {"<div>a</div><div>&nbsp;</div><div>b</div>", "a\n\nb"},
+    {"a<br>&nbsp;<br>b", "a\n\nb"},
+    {"<blockquote>a<p>&nbsp;</p>b</blockquote>", "> a\n>\n> b"},
+    {"<p>a</p><p>&nbsp;&nbsp;b&nbsp;c</p>",
+     "a\n\n\xc2\xa0\xc2\xa0" "b\xc2\xa0" "c"},
+    {"a<br>&nbsp;<b>b</b>", "a\n\xc2\xa0" "b"},
+    {"<table><tr><td>&nbsp;</td><td>a</td></tr><tr><td>b</td><td>&nbsp;</td>"
+     "<td>c</td></tr></table>", "a\nb \xc2\xa0 c"},
+    {"<pre>a\n&nbsp;\nb</pre>", "a\n\xc2\xa0\nb"},
     /* a URL with white space around it */
     {"<a href=' \n https://x.example/a\t'>b</a>", "b <https://x.example/a>"},
     {"<a href=' '>b</a>", "b"},
