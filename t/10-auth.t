@@ -127,10 +127,7 @@ subtest "1.2 it is written of all keys that are used at the same time" => sub {
     # The keys are locked, so that the first statement lasts until all arrive.
     my $end = holding($database, "SELECT FROM crmapi.api_key"
         . " WHERE workspace_id = '" . $w->id . "' FOR NO KEY UPDATE");
-    for my $i (0 .. $#used) {
-        $clients[$i]->send_raw("GET /api/v1/agents HTTP/1.1\r\nHost: x\r\n"
-            . "Authorization: Bearer $used[$i]\r\n\r\n");
-    }
+    $clients[$_]->ask("GET", "/api/v1/agents", key => $used[$_]) for 0 .. $#used;
     is_deeply([map { $_->read_response("GET")->status } @clients],
         [(200) x 6], "all are answered");
     $end->();

@@ -53,16 +53,14 @@ sub new_keys {
     return @new;
 }
 
-# Ask with KEY from ADDRESS, by CLIENT; the answer comes by reply(). MORE: header lines.
+# Ask with KEY from ADDRESS, by CLIENT, with more HEADERS; the answer comes by reply().
 sub ask {
-    my ($client, $key, $address, $more) = @_;
-    $client->send_raw("GET /api/v1/agents HTTP/1.1\r\nHost: x\r\n"
-        . "Authorization: Bearer $key\r\nX-Client: "
-        . ($address // "192.0.2.1") . "\r\n" . ($more // "") . "\r\n");
-    return $client;
+    my ($client, $key, $address, %headers) = @_;
+    return $client->ask("GET", "/api/v1/agents", key => $key, headers => {
+        "X-Client" => $address // "192.0.2.1", %headers });
 }
 # With the MPMs worker and prefork a connection that is kept keeps its thread.
-my $CLOSE = "Connection: close\r\n";
+my @CLOSE = (Connection => "close");
 sub reply { return $_[0]->read_response("GET")->status }
 sub asked { return reply(ask(@_)) }
 
@@ -77,7 +75,7 @@ subtest "128 connections with a valid key: one look-up, no refusal" => sub {
     my $server = server(1);
     my ($key) = new_keys(1);
     my @clients = map { $server->client(timeout => 60) } 1 .. 128;
-    ask($_, $key, undef, $CLOSE) for @clients;
+    ask($_, $key, undef, @CLOSE) for @clients;
     is(counted(map { reply($_) } @clients), "200:128", "all are served");
     is(look_ups($server, "known"), 1, "the key was looked up once");
     is(look_ups($server, "refused"), 0, "and never refused");
@@ -125,7 +123,7 @@ subtest "500 valid keys at once, on a fresh server" => sub {
     my $server = server(60);
     my @keys = new_keys(500);
     my @clients = map { $server->client(timeout => 60) } @keys;
-    ask($clients[$_], $keys[$_], undef, $CLOSE) for 0 .. $#keys;
+    ask($clients[$_], $keys[$_], undef, @CLOSE) for 0 .. $#keys;
     is(counted(map { reply($_) } @clients), "200:500", "all are served");
     is(asked($server->client, stranger()), 401, "no look-up was charged: $_")
         for 1 .. 60;

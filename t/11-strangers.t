@@ -129,11 +129,8 @@ subtest "an address waits in a quarter of the places" => sub {
     my $from = address();
     my $wait = sub {
         my ($address, $visitor) = @_;
-        my $poll = $httpd->client;
-        $poll->send_raw("GET $IN/chat/$bot/messages?wait=25 HTTP/1.1\r\n"
-            . "Host: x\r\nX-Client: $address\r\n"
-            . "Authorization: Bearer $visitor\r\n\r\n");
-        return $poll;
+        return $httpd->client->ask("GET", "$IN/chat/$bot/messages?wait=25",
+            key => $visitor, headers => { "X-Client" => $address });
     };
     # How many of POLLS have been answered; all others wait.
     my $answered = sub { scalar grep {

@@ -9,7 +9,6 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data qw(enroll);
 use CrmTest::Session;
-use JSON::PP ();
 
 my $database = database();
 my $httpd = httpd(database => $database,
@@ -273,12 +272,8 @@ subtest "5.6 paths of nested fields" => sub {
 # return the response.
 sub while_waiting {
     my ($w, $method, $path, $json, $then) = @_;
-    my $c = $w->client;
-    my $body = defined $json ? JSON::PP->new->utf8->encode($json) : "";
-    $c->send_raw("$method /api/v1$path HTTP/1.1\r\nHost: x\r\n"
-        . "Authorization: Bearer " . $w->key . "\r\n"
-        . "Content-Type: application/json\r\nContent-Length: " . length($body)
-        . "\r\n\r\n$body");
+    my $c = $w->client->ask($method, "/api/v1$path",
+        defined $json ? (json => $json) : ());
     wait_blocked($database, 1);
     $then->();
     my $r = $c->read_response($method);

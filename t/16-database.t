@@ -13,7 +13,6 @@ use CrmTest::Child;
 use CrmTest::Proxy;
 use CrmTest::Session;
 use IO::Select;
-use JSON::PP ();
 use Time::HiRes qw(time sleep);
 
 my $database = database();
@@ -49,12 +48,8 @@ sub terminate {
 # argument, tells whether it is there.
 sub begin {
     my ($w, $method, $path, $json) = @_;
-    my $c = $w->client(timeout => 60);
-    my $body = defined $json ? JSON::PP->new->utf8->encode($json) : "";
-    $c->send_raw("$method /api/v1$path HTTP/1.1\r\nHost: x\r\n"
-        . "Authorization: Bearer " . $w->key . "\r\n"
-        . "Content-Type: application/json\r\nContent-Length: " . length($body)
-        . "\r\n\r\n$body");
+    my $c = $w->client(timeout => 60)->ask($method, "/api/v1$path",
+        defined $json ? (json => $json) : ());
     return sub {
         return scalar IO::Select->new($c->{socket})->can_read(0) if @_;
         my $r = $c->read_response($method);

@@ -343,12 +343,8 @@ subtest "13.1, 13.2 If-Match with an Idempotency-Key" => sub {
 # Send a PATCH of PATH with TAGS by CLIENT, without waiting for its answer.
 sub send_patch {
     my ($client, $path, $tags, $notes) = @_;
-    my $body = "{\"notes\":\"$notes\"}";
-
-    $client->send_raw("PATCH $path HTTP/1.1\r\nHost: x\r\n"
-        . "Authorization: Bearer " . $w->key . "\r\nIf-Match: $tags\r\n"
-        . "Content-Type: application/json\r\nContent-Length: "
-        . length($body) . "\r\n\r\n$body");
+    $client->ask("PATCH", $path, key => $w->key, json => { notes => $notes },
+        headers => { "If-Match" => $tags });
 }
 
 subtest "13.2 two PATCHes with one ETag at once, 1,000 times" => sub {
@@ -411,12 +407,9 @@ $httpd->stop;
 # METHOD PATH by CLIENT, which accepts CODING, with more HEADERS. Not by
 # request(), which would have a compressed body checked as JSON.
 sub ask_for {
-    my ($client, $method, $path, $coding, @headers) = @_;
-
-    $client->send_raw(join("\r\n", "$method $path HTTP/1.1", "Host: x",
-        "Authorization: Bearer " . $w->key, "Accept-Encoding: $coding",
-        @headers) . "\r\n\r\n");
-    return $client->read_response($method);
+    my ($client, $method, $path, $coding, %headers) = @_;
+    return $client->ask($method, $path, key => $w->key, headers => {
+        "Accept-Encoding" => $coding, %headers })->read_response($method);
 }
 
 # What the filter of CODING does to answers, and to the tag: SUFFIX is added;
@@ -453,7 +446,7 @@ sub compressed {
     for my $have (@tags) {
         for my $method ("GET", "HEAD") {
             my $r = ask_for($plain, $method, $path, $coding,
-                "If-None-Match: $have");
+                "If-None-Match" => $have);
             is($r->status, 304, "$method If-None-Match: $have");
             is($r->header("Content-Encoding"), undef, "it has no body");
             like($r->header("ETag"), qr/^\Q@{[$tag =~ s{"$}{}r]}\E/, "a tag");

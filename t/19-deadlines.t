@@ -110,12 +110,9 @@ subtest "a client that has gone" => sub {
     my $path = "/api/v1/contacts/$contact";
     # Send a request, and return its client when the statement waits.
     my $ask = sub {
-        my ($method, $body) = (@_, "");
-        my $client = $w->client(port => $patient->port);
-        $client->send_raw(join "\r\n", "$method $path HTTP/1.1",
-            "Host: localhost", "Authorization: Bearer " . $w->key,
-            "Content-Type: application/json",
-            "Content-Length: " . length($body), "", $body);
+        my ($method, $body) = @_;
+        my $client = $w->client(port => $patient->port)->ask($method, $path,
+            body => $body);
         wait_for(sub { sessions("wait_event_type = 'Lock' AND query ~"
             . ($method eq "PATCH" ? "'UPDATE'" : "'^SELECT'")) })
             or die "no statement of $method\n";

@@ -208,11 +208,9 @@ subtest "responses are compressed where the site wants it" => sub {
         unlimited => 1,
         conf => "AddOutputFilterByType DEFLATE application/json\n");
     my $w = workspace($httpd);
-    my $c = $httpd->client;
-    $c->send_raw("GET /api/v1/agents HTTP/1.1\r\nHost: x\r\n"
-        . "Authorization: Bearer " . $w->key . "\r\nAccept-Encoding: gzip\r\n"
-        . "Connection: close\r\n\r\n");
-    my $r = $c->read_response("GET");
+    my $r = $w->client->ask("GET", "/api/v1/agents", headers => {
+        "Accept-Encoding" => "gzip", Connection => "close" })
+        ->read_response("GET");
     is($r->header("Content-Encoding"), "gzip", "gzip");
     is(Compress::Zlib::memGunzip($r->body), $w->client->get("/api/v1/agents")
         ->body, "and the same inside");

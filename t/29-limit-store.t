@@ -130,8 +130,7 @@ subtest "16.1 reads at once, of which the store refuses all" => sub {
     for (1 .. 10) {
         my $key = $w->make_key("read");
         admitted($hosts[0], $key, $LIMIT);
-        $_->send_raw("GET /api/v1/contacts HTTP/1.1\r\nHost: x\r\n"
-            . "Authorization: Bearer $key\r\n\r\n") for @clients;
+        $_->ask("GET", "/api/v1/contacts", key => $key) for @clients;
         $count{$_->read_response("GET")->status}++ for @clients;
     }
     is_deeply(\%count, { 429 => 120 }, "no one answers for another")

@@ -46,13 +46,8 @@ my $contact = $w->contact->{id};
 # Send METHOD PATH with BODY; a client that waits for the answer.
 sub begin {
     my ($method, $path, $body) = @_;
-    my $client = $w->client(timeout => 60);
-    $client->send_raw("$method /api/v1$path HTTP/1.1\r\nHost: x\r\n"
-        . "Authorization: Bearer " . $w->key . "\r\n"
-        . "Content-Type: application/json\r\n"
-        . "Content-Length: " . length($body // "") . "\r\n\r\n"
-        . ($body // ""));
-    return $client;
+    return $w->client(timeout => 60)->ask($method, "/api/v1$path",
+        body => $body);
 }
 
 subtest "19.4 a request that waits, when the clock is set back an hour" => sub {

@@ -9,7 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Mcp;
 use IO::Socket ();
-use JSON::PP qw(decode_json encode_json);
+use JSON::PP qw(decode_json);
 use List::Util qw(sum0);
 use Socket qw(SOL_SOCKET SO_RCVBUF);
 use Time::HiRes qw(time sleep);
@@ -139,13 +139,9 @@ for my $mpm (qw(event worker)) {
             my @of = map { $create ? "" : "/$ids[($round + $_) % @ids]" }
                 0 .. $#$clients;
             for my $i (0 .. $#$clients) {
-                my $body = encode_json({ last_name => $names[$i],
-                    $create ? (bot_id => $w->agent) : () });
-                my ($text) = request($clients->[$i], "/contacts$of[$i]",
-                    $create ? "POST" : "PATCH",
-                    "Content-Type: application/json",
-                    "Content-Length: " . length $body);
-                $clients->[$i]->send_raw($text . $body);
+                $clients->[$i]->ask($create ? "POST" : "PATCH",
+                    "/api/v1/contacts$of[$i]", json => { last_name => $names[$i],
+                        $create ? (bot_id => $w->agent) : () });
             }
             for my $i (0 .. $#$clients) {
                 my $got = $clients->[$i]->read_response("POST");
@@ -192,7 +188,7 @@ for my $mpm (qw(event worker)) {
     subtest "$mpm: clients that go leave nothing behind" => sub {
         for (1 .. 5) {
             my $clients = clients($httpd, $w);
-            $_->send_raw((request($_, "/contacts/$ids[0]"))[0]) for @$clients;
+            $_->ask("GET", "/api/v1/contacts/$ids[0]") for @$clients;
             $_->close for @$clients;
         }
         is($httpd->client(key => $w->key)->get("/api/v1/contacts/$ids[0]")->status,
@@ -209,9 +205,9 @@ for my $mpm (qw(event worker)) {
         # more answers than all buffers take
         for my $n (1 .. 200) {
             $_->socket->blocking(0) for @slow;
-            $_->send_raw((request($_, "/contacts?page_size=100"))[0]) for @slow;
+            $_->ask("GET", "/api/v1/contacts?page_size=100") for @slow;
             next if $n % 20;
-            $_->send_raw((request($_, "/contacts/$ids[0]"))[0]) for @$clients;
+            $_->ask("GET", "/api/v1/contacts/$ids[0]") for @$clients;
             is_deeply([map { $_->read_response("GET")->status } @$clients],
                 [(200) x $CLIENTS], "others are answered");
         }
@@ -231,7 +227,7 @@ END
 
     for my $round (1 .. 10) {
         my $began = time;
-        $_->send_raw((request($_, "/contacts/$ids[0]"))[0]) for @$clients;
+        $_->ask("GET", "/api/v1/contacts/$ids[0]") for @$clients;
         for (@$clients) {
             $_->read_response("GET");
             push @waited, time - $began;
@@ -261,15 +257,11 @@ subtest "an answer inside a tool's result is never sent by itself" => sub {
     for my $round (1 .. 10) {
         my @asked = map { $ids[rand @ids] } @$clients;
         for my $i (0 .. $#$clients) {
-            my $body = encode_json({ jsonrpc => "2.0", id => $i,
-                method => "tools/call", params => { name => "contacts_get",
-                arguments => { id => $asked[$i] },
-                _meta => CrmTest::Mcp::meta() } });
-            $clients->[$i]->send_raw(join "\r\n", "POST $CrmTest::Mcp::PATH"
-                . " HTTP/1.1", "Host: x", "Content-Type: application/json",
-                "Authorization: Bearer $clients->[$i]{key}",
-                (map { "$_: $headers->{$_}" } keys %$headers),
-                "Content-Length: " . length $body, "", $body);
+            $clients->[$i]->ask("POST", $CrmTest::Mcp::PATH, headers => $headers,
+                json => { jsonrpc => "2.0", id => $i, method => "tools/call",
+                    params => { name => "contacts_get",
+                        arguments => { id => $asked[$i] },
+                        _meta => CrmTest::Mcp::meta() } });
         }
         push @want, map { [$_, $asked[$_]] } 0 .. $#$clients;
         push @got, map { my $r = decode_json($_->read_response("POST")->body);
@@ -290,7 +282,7 @@ subtest "a graceful restart loses no answer" => sub {
         kill USR1 => $httpd->pid if $round % 10 == 5 && ++$restarts;
         # a connection that was closed while it was idle is opened again
         my @asked = grep { my $client = $_;
-            $client->send_raw((request($client, "/contacts/$ids[0]"))[0]) }
+            $client->ask("GET", "/api/v1/contacts/$ids[0]") }
             @$clients;
         for (@asked) {
             my $got = eval { $_->read_response("GET") };

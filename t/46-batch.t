@@ -46,10 +46,7 @@ sub clients {
 sub ask {
     my ($clients, @paths) = @_;
 
-    for my $i (0 .. $#paths) {
-        $clients->[$i]->send_raw("GET /api/v1$paths[$i] HTTP/1.1\r\nHost: x\r\n"
-            . "Authorization: Bearer $clients->[$i]{key}\r\n\r\n");
-    }
+    $clients->[$_]->ask("GET", "/api/v1$paths[$_]") for 0 .. $#paths;
 }
 
 # The answers to the first COUNT of CLIENTS.

@@ -100,9 +100,8 @@ sub slow_reader {
         my $client = $w->client(timeout => 60);
         setsockopt($client->socket, SOL_SOCKET, SO_RCVBUF, 2304);
         my $r = eval {
-            $client->send_raw("GET /api/v1/contacts?ids=" . join(",", @ids)
-                . "&page_size=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "
-                . $w->key . "\r\nConnection: close\r\n\r\n");
+            $client->ask("GET", "/api/v1/contacts?page_size=100&ids="
+                . join(",", @ids), headers => { Connection => "close" });
             while (sysread $client->{socket}, $client->{buffer}, 900,
                     length $client->{buffer}) {
                 sleep 0.001;

@@ -11,7 +11,6 @@ use CrmTest::Child;
 use CrmTest::Data;
 use CrmTest::Session;
 use IO::Select;
-use JSON::PP ();
 
 my $prefork = ($ENV{CRM_MPM} || "event") eq "prefork";
 my $slow = valgrinded() || sanitized() ? 10 : 1;
@@ -25,7 +24,6 @@ my %CONF = (database => $database, children => $prefork ? 36 : 1, threads => 80,
 my $CONF = "MaxKeepAliveRequests 0\n";
 my $httpd = httpd(%CONF, conf => $CONF);
 my $plain = httpd(%CONF, conf => "${CONF}CrmApiBatches Off\n");
-my $json = JSON::PP->new->utf8->canonical;
 
 sub clients {
     my ($server, $count) = @_;
@@ -35,12 +33,8 @@ sub clients {
 # Have CLIENT send REQUEST: {method, path, json, key}.
 sub send_request {
     my ($client, $request) = @_;
-    my $body = $json->encode($request->{json});
-
-    $client->send_raw("$request->{method} /api/v1$request->{path} HTTP/1.1\r\n"
-        . "Host: x\r\nAuthorization: Bearer $request->{key}\r\n"
-        . "Content-Type: application/json\r\nContent-Length: "
-        . length($body) . "\r\n\r\n$body");
+    $client->ask($request->{method}, "/api/v1$request->{path}",
+        key => $request->{key}, json => $request->{json});
 }
 
 # Have CLIENTS send REQUESTS, each its share in turn, all at the same time.

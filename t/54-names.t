@@ -65,8 +65,7 @@ subtest "a database whose name leads to an address that is silent first" => sub 
     status_is($c->get("/api/v1/agents"), 200, "requests are served");
     my $cursor = $c->get("/api/v1/events?cursor=end")
         ->json->{pagination}{next_cursor};
-    $c->send_raw("GET /api/v1/events?wait=25&cursor=$cursor HTTP/1.1\r\n"
-        . "Host: x\r\nAuthorization: Bearer $key\r\n\r\n");
+    $c->ask("GET", "/api/v1/events?wait=25&cursor=$cursor");
     ok(wait_for(sub { $server->sql("postgres", "SELECT count(*) FROM pg_locks
         WHERE locktype = 'advisory' AND mode = 'ShareLock'") }, 20),
         "19.4 somebody listens for a request that waits");

@@ -91,10 +91,8 @@ sub answer {
 # A poll that is asked, and not yet answered: a client.
 sub asked {
     my ($visitor, $cursor, $host) = @_;
-    my $client = ($host || $httpd)->client;
-    $client->send_raw("GET $CHAT/$bot/messages?wait=25&after=$cursor HTTP/1.1"
-        . "\r\nHost: x\r\nAuthorization: Bearer $visitor\r\n\r\n");
-    return $client;
+    return ($host || $httpd)->client->ask("GET",
+        "$CHAT/$bot/messages?wait=25&after=$cursor", key => $visitor);
 }
 
 sub is_answered {

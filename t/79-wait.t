@@ -57,10 +57,7 @@ sub end_of {
 # Begin GET PATH on a connection of its own; the connection.
 sub begin {
     my ($w, $path, %arg) = @_;
-    my $client = $w->client;
-    my $key = $arg{key} // $w->key;
-    $client->send_raw("GET /api/v1$path HTTP/1.1\r\nHost: x\r\n"
-        . "Authorization: Bearer $key\r\n\r\n");
+    my $client = $w->client->ask("GET", "/api/v1$path", %arg);
     $client->{began} = time;
     return $client;
 }

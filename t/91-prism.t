@@ -34,10 +34,9 @@ subtest "Prism would object" => sub {
         push @{$agent->{required}}, "mood";
         return $document;
     });
-    my $other = CrmTest::Client->new(port => $httpd->port);
-    $other->send_raw("GET /api/v1/agents HTTP/1.1\r\nHost: x\r\n"
-        . "Authorization: Bearer $c->{key}\r\n\r\n");
-    $r = $other->read_response("GET");      # without the hook that fails
+    $r = CrmTest::Client->new(port => $httpd->port, key => $c->{key})
+        ->ask("GET", "/api/v1/agents")
+        ->read_response("GET");             # without the hook that fails
     like(join(" ", CrmTest::Prism->objections($r)), qr/mood/, "to an answer");
     $httpd->stop;
 };

@@ -177,10 +177,10 @@ sub escape {
     return $text =~ s/([^A-Za-z0-9._~-])/sprintf "%%%02X", ord $1/ger;
 }
 
-# METHOD PATH as a list of pairs: query => {name => value or [values]} or text,
-# json => a value or body => bytes, headers => {...} (undef takes one away),
-# key => another key or undef. Returns a CrmTest::Response.
-sub request {
+# The bytes of the request METHOD PATH, and what they say. In ARG: query => {name =>
+# value or [values]} or text, json => a value or body => bytes, headers => {...}
+# (undef takes one away), key => another key or undef.
+sub bytes_of {
     my ($self, $method, $path, %arg) = @_;
     my %headers = ("Host" => $self->{host}, %{$self->{headers}});
     my $key = exists $arg{key} ? $arg{key} : $self->{key};
@@ -216,11 +216,28 @@ sub request {
         my $value = $headers{$name};
         $head .= "$name: $_\r\n" for ref $value ? @$value : $value;
     }
+    return ("$head\r\n" . ($body // ""), { method => $method, path => $path,
+        query => $query, headers => \%headers, body => $body });
+}
+
+# Send a request, as bytes_of() has it, whose answer read_response() reads. Returns the
+# client.
+sub ask {
+    my ($self, @request) = @_;
+    my ($bytes) = $self->bytes_of(@request);
+    $self->send_raw($bytes);
+    return $self;
+}
+
+# Send a request, as bytes_of() has it. Returns a CrmTest::Response.
+sub request {
+    my ($self, $method, $path, %arg) = @_;
+    my ($bytes, $request) = $self->bytes_of($method, $path, %arg);
     my $response;
     # The server may close a kept connection at the moment of its use.
     for my $try (1, 2) {
         my $kept = !!$self->{socket};
-        $self->send_raw("$head\r\n" . ($body // ""));
+        $self->send_raw($bytes);
         $response = eval { $self->read_response($method) };
         last if $response;
         my $error = $@;
@@ -228,8 +245,7 @@ sub request {
         die $error || "CrmTest: $method $path: the connection was closed\n"
             if $error || !$kept || $try == 2;
     }
-    $response->{request} = { method => $method, path => $path,
-        query => $query, headers => \%headers, body => $body };
+    $response->{request} = $request;
     for my $hook (@hooks) {
         $hook->($response->{request}, $response, $self);
     }
