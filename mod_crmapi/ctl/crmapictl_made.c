@@ -3,7 +3,6 @@
  * taken from files (contract 14.1) */
 #include "crmapictl_made.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "apr_strings.h"
@@ -76,10 +75,7 @@ static crm_error_t *check_url(ctl_apply_t *apply, const ctl_kind_t *kind,
     if (error) {
         return ctl_item_refuse(apply->ctl, work->item, "url", error->message);
     }
-    if (private) {
-        fprintf(stderr, "crmapictl: warning: %s is not public: crmapid sends"
-                " nothing there unless its webhook_private is on\n", private);
-    }
+    ctl_url_tell(private);
     return NULL;
 }
 

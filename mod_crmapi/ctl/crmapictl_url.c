@@ -3,6 +3,7 @@
 #include "crmapictl_url.h"
 
 #include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,4 +128,12 @@ crm_error_t *ctl_url_check(const char **private_p, ctl_t *ctl,
         break;
     }
     return NULL;
+}
+
+void ctl_url_tell(const char *private)
+{
+    if (private) {
+        fprintf(stderr, "crmapictl: warning: %s is not public: crmapid sends"
+                " nothing there unless its webhook_private is on\n", private);
+    }
 }

@@ -12,4 +12,7 @@
 crm_error_t *ctl_url_check(const char **private_p, ctl_t *ctl,
                            const char *url);
 
+/* Warn of PRIVATE, which ctl_url_check() has set; NULL: there is nothing to say. */
+void ctl_url_tell(const char *private);
+
 #endif /* CRMAPICTL_URL_H */

@@ -94,10 +94,7 @@ crm_error_t *ctl_webhook_add(ctl_t *ctl)
     ctl_print_one(ctl, apr_pstrcat(ctl->pool, id, "\t",
                                    PQgetvalue(result, 0, SECRET_COLUMN),
                                    NULL), result, new_columns);
-    if (private) {
-        fprintf(stderr, "crmapictl: warning: %s is not public: crmapid sends"
-                " nothing there unless its webhook_private is on\n", private);
-    }
+    ctl_url_tell(private);
     return NULL;
 }
 

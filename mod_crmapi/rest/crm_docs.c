@@ -8,8 +8,8 @@
 
 #include "crm_docs_schema.h"
 #include "crm_html.h"
-#include "crm_json.h"
 #include "crm_openapi.h"
+#include "crm_openapi_merge.h"
 
 /* Contrasts are above 4.5:1 in both colour schemes. */
 static const char style[] =
@@ -411,18 +411,12 @@ static const char *make_policy(apr_pool_t *pool)
 
 crm_error_t *crm_docs_init(apr_pool_t *pool)
 {
-    apr_size_t len, offset;
+    apr_size_t len;
     const char *text = crm_openapi_document(&len);
     apr_pool_t *scratch;
-    const char *rule;
 
     apr_pool_create(&scratch, pool);
-    rule = crm_json_parse(&document, &offset, text, len, scratch);
-    if (rule) {
-        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1004: a part of the "
-                              "OpenAPI document is not valid JSON: %s at byte "
-                              "%" APR_SIZE_T_FMT, rule, offset);
-    }
+    CRM_ERR(crm_openapi_parse(&document, text, len, scratch));
     policy = make_policy(pool);
     crm_buf_init(&page, 262144, pool);
     make_page(&page);

@@ -19,18 +19,24 @@ static void merge(json_object *into, json_object *from)
     }
 }
 
-crm_error_t *crm_openapi_merge(json_object *into, const char *text,
+crm_error_t *crm_openapi_parse(json_object **part_p, const char *text,
                                apr_size_t len, apr_pool_t *pool)
 {
     apr_size_t offset;
-    json_object *part;
-    const char *rule = crm_json_parse(&part, &offset, text, len, pool);
+    const char *rule = crm_json_parse(part_p, &offset, text, len, pool);
 
-    if (rule) {
-        return crm_error_logf(CRM_E_INTERNAL, pool, "CRM1004: a part of the "
-                              "OpenAPI document is not valid JSON: %s at byte "
-                              "%" APR_SIZE_T_FMT, rule, offset);
-    }
+    return !rule ? NULL
+           : crm_error_logf(CRM_E_INTERNAL, pool, "CRM1004: a part of the "
+                            "OpenAPI document is not valid JSON: %s at byte "
+                            "%" APR_SIZE_T_FMT, rule, offset);
+}
+
+crm_error_t *crm_openapi_merge(json_object *into, const char *text,
+                               apr_size_t len, apr_pool_t *pool)
+{
+    json_object *part;
+
+    CRM_ERR(crm_openapi_parse(&part, text, len, pool));
     merge(into, part);
     return NULL;
 }

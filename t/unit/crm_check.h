@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <check.h>
+#include <json-c/json.h>
 
 #include "apr_general.h"
 #include "apr_pools.h"
@@ -42,6 +43,15 @@ static inline apr_pool_t *crm_check_pool(void)
         apr_pool_create(&pool, NULL);
     }
     return pool;
+}
+
+/* Return the JSON TEXT, which json_object_put() frees. */
+static inline json_object *crm_json(const char *text)
+{
+    json_object *object = json_tokener_parse(text);
+
+    ck_assert_msg(object != NULL, "%s is no JSON", text);
+    return object;
 }
 
 /* Run SUITE, printing TAP on stdout; return main()'s exit code. */

@@ -133,22 +133,14 @@ static const struct {
      "is empty with its fields filled in"},
 };
 
-static json_object *parsed(const char *text)
-{
-    json_object *object = json_tokener_parse(text);
-
-    ck_assert_msg(object != NULL, "%s is no JSON", text);
-    return object;
-}
-
 static crm_subject_t subject;
 
 static void set_up(void)
 {
-    subject.contact = parsed(contact);
-    subject.company = parsed(company);
-    subject.agent = parsed(agent);
-    subject.plan = parsed("{\"name\":\"Spring\",\"goal_prompt\":\"x\"}");
+    subject.contact = crm_json(contact);
+    subject.company = crm_json(company);
+    subject.agent = crm_json(agent);
+    subject.plan = crm_json("{\"name\":\"Spring\",\"goal_prompt\":\"x\"}");
 }
 
 static void tear_down(void)
@@ -195,7 +187,7 @@ END_TEST
  * either, and without a company or an agent, there is nothing. */
 START_TEST(missing_objects)
 {
-    json_object *own = parsed("{\"company\":\"Own\",\"last_name\":\"L\"}");
+    json_object *own = crm_json("{\"company\":\"Own\",\"last_name\":\"L\"}");
     crm_subject_t lone = {.contact = own, .plan = subject.plan};
     const char *out = NULL;
 
@@ -271,7 +263,7 @@ static long most_memory(void)
  * the whole text each time.) */
 START_TEST(bombs)
 {
-    json_object *large = parsed("{}");
+    json_object *large = crm_json("{}");
     crm_subject_t bomb = {.contact = large, .plan = subject.plan};
     clock_t begin = clock();    /* processor time, whatever else runs */
     long had = most_memory();

@@ -18,23 +18,15 @@ static const char *const voice_only[] = {"voice", NULL};
 
 static const crmd_config_t config = {.generator = "template", .max_steps = 5};
 
-static json_object *parsed(const char *text)
-{
-    json_object *object = json_tokener_parse(text);
-
-    ck_assert_msg(object != NULL, "%s is no JSON", text);
-    return object;
-}
-
 /* Fill SUBJECT with a contact, CHANNELS and a template of STEPS and PACING. */
 static void make_subject(crm_subject_t *subject, const char *const *channels,
                          const char *steps, const char *pacing)
 {
     memset(subject, 0, sizeof(*subject));
-    subject->contact = parsed("{\"first_name\":\"Ada\",\"phone_numbers\":[]}");
-    subject->plan = parsed("{\"name\":\"Spring\"}");
-    json_object_object_add(subject->plan, "steps", parsed(steps));
-    json_object_object_add(subject->plan, "pacing", parsed(pacing));
+    subject->contact = crm_json("{\"first_name\":\"Ada\",\"phone_numbers\":[]}");
+    subject->plan = crm_json("{\"name\":\"Spring\"}");
+    json_object_object_add(subject->plan, "steps", crm_json(steps));
+    json_object_object_add(subject->plan, "pacing", crm_json(pacing));
     subject->time_zone = "UTC";
     subject->channels = channels;
 }
