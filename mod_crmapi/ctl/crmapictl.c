@@ -378,7 +378,7 @@ const ctl_command_t ctl_commands[] = {
      "have crmapid send a test event to an endpoint; prints its delivery",
      ctl_webhook_test},
     {"webhook", "deliveries", NULL, 0, WORKSPACE, STATUS,
-     "print deliveries with their last attempts, newest first",
+     "print deliveries with their last attempts, newest first, at most 100",
      ctl_webhook_deliveries},
     {"webhook", "redrive", "ID", 1, CTL_CHANGES, WORKSPACE,
      "redeliver a delivery, or all failed deliveries of an endpoint",

@@ -75,8 +75,7 @@ typedef enum ctl_option_t {
 /* The bit of OPTION in a set of options. */
 #define CTL_BIT(option) (APR_UINT64_C(1) << (option))
 
-/* Not an option: it marks commands whose statements have no timeout by default.
- * */
+/* Not an option: it marks commands whose statements have no timeout by default. */
 #define CTL_LONG CTL_BIT(63)
 
 /* Not an option: it marks commands that run with any version of the schema. */

@@ -92,8 +92,7 @@ static int recall(crmapi_verdict_t *verdict_p, const crmapi_health_t *health,
 }
 
 /* Return whether this thread must check HEALTH's database at NOW: no other
- * thread does, or it has taken so long that its process must have been killed.
- * */
+ * thread does, or it has taken so long that its process must have been killed. */
 static int begin(crmapi_health_t *health, apr_time_t now)
 {
     apr_int64_t since = __atomic_load_n(&health->checking, __ATOMIC_ACQUIRE);

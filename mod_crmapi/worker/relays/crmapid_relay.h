@@ -111,8 +111,7 @@ extern const crmd_relay_t *const crmd_relays[];
 const crmd_relay_t *crmd_relay_of(const crmd_config_t *config,
                                   const crm_channel_t *channel);
 
-/* Return the index of RELAY in crmd_relays, -1 if it is not there, as in tests.
- * */
+/* Return the index of RELAY in crmd_relays, -1 if it is not there, as in tests. */
 int crmd_relay_number(const crmd_relay_t *relay);
 
 /* Take one of RELAY's slots, of which this process has CONFIG's
