@@ -14,6 +14,8 @@
 
 #include <check.h>
 
+#include "apr_time.h"
+
 /* Time-outs of clients, in microseconds: where the server will not answer, and
  * where it will, however slow the machine is. A call that has ended before
  * SERVER_SOON did not wait for the latter. */
@@ -26,6 +28,7 @@ typedef struct server_t {
     int fd;                     /* the listening socket */
     int port;
     int connections;            /* so far; read it after server_stop() */
+    apr_time_t started;
     pthread_t thread;
     void (*serve)(int fd, void *baton); /* closes nothing */
     void *baton;
@@ -69,6 +72,7 @@ static inline void server_start(server_t *server,
                                 void *baton)
 {
     memset(server, 0, sizeof(*server));
+    server->started = apr_time_now();
     server->fd = server_open(&server->port, 1);
     server->serve = serve;
     server->baton = baton;
@@ -82,6 +86,17 @@ static inline void server_stop(server_t *server)
     shutdown(server->fd, SHUT_RDWR);
     pthread_join(server->thread, NULL);
     close(server->fd);
+}
+
+/* The same of a server that had COUNT connections, and was not needed for long. */
+static inline void server_stop_soon(server_t *server, int count)
+{
+    apr_time_t took;
+
+    server_stop(server);
+    took = apr_time_now() - server->started;
+    ck_assert_msg(took < SERVER_SOON, "it took %d ms", (int)(took / 1000));
+    ck_assert_int_eq(server->connections, count);
 }
 
 /* Send TEXT; return whether the client was still there. */

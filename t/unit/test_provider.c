@@ -88,7 +88,6 @@ static crmd_receipt_t hand_over(const crmd_relay_t *relay,
                                 const crmd_message_t *message,
                                 const char *answer, then_t then)
 {
-    apr_time_t begin = apr_time_now();
     crmd_config_t *config = config_of();
     crmd_receipt_t receipt;
     server_t server;
@@ -102,11 +101,7 @@ static crmd_receipt_t hand_over(const crmd_relay_t *relay,
         config->provider_timeout = SERVER_SHORT;
     }
     crmd_relay_send(&receipt, relay, message, config, crm_check_pool());
-    server_stop(&server);
-    ck_assert_msg(apr_time_now() - begin < SERVER_SOON, "it took"
-                  " %d ms", (int)((apr_time_now() - begin) / 1000));
-    ck_assert_msg(server.connections == 1, "%d connections were made",
-                  server.connections);
+    server_stop_soon(&server, 1);
     ck_assert(!receipt.reason || !strstr(receipt.reason, "geheim"));
     ck_assert((receipt.verdict == CRMD_SENT) == !receipt.reason);
     return receipt;

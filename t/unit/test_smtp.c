@@ -179,7 +179,6 @@ static int will_hang(void)
 static crmd_receipt_t hand_over(const crmd_message_t *msg,
                                 crmd_config_t *config)
 {
-    apr_time_t begin = apr_time_now();
     crmd_receipt_t receipt;
 
     server_start(&server, serve, &script);
@@ -193,11 +192,7 @@ static crmd_receipt_t hand_over(const crmd_message_t *msg,
     }
     crmd_relay_send(&receipt, &crmd_relay_smtp, msg, config,
                     crm_check_pool());
-    server_stop(&server);
-    ck_assert_msg(apr_time_now() - begin < SERVER_SOON,
-                  "it took %d ms", (int)((apr_time_now() - begin) / 1000));
-    ck_assert_msg(server.connections == 1, "%d connections were made",
-                  server.connections);
+    server_stop_soon(&server, 1);
     return receipt;
 }
 
