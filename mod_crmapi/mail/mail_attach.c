@@ -16,6 +16,7 @@
 #include "mail_label.h"
 #include "mail_read.h"
 #include "mail_smime.h"
+#include "mail_rtf.h"
 #include "mail_tnef.h"
 #include "mail_tree.h"
 
@@ -117,8 +118,13 @@ static void add_tnef(crm_mail_walk_t *walk, const char *bytes, apr_size_t len)
         walk->other = body.bytes;
         walk->other_len = body.len;
         walk->other_html = !strcmp(body.type, "text/html");
+        walk->other_rtf = !strcmp(body.type, "text/rtf");
         walk->other_charset = crm_mail_label_in_html(body.bytes, body.len,
                                                      walk->pool);
+        if (walk->other_rtf) {
+            walk->other = crm_mail_rtf_unpack(&walk->other_len, body.bytes,
+                                              body.len, walk->pool);
+        }
     }
     for (int i = 0; i < files->nelts; i++) {
         const crm_mail_tnef_t *file = &APR_ARRAY_IDX(files, i,
@@ -145,6 +151,12 @@ static int is_file(GMimePart *part)
            || g_mime_part_get_filename(part);
 }
 
+static int is_rtf(GMimeObject *object)
+{
+    return crm_mail_type_is(object, "text", "rtf")
+           || crm_mail_type_is(object, "application", "rtf");
+}
+
 /* Return whether PART may stand for the text of a mail without one. What people do
  * not read as a text (CSV, XML, cards) may not, if it is a file. */
 static int may_be_other(GMimePart *part)
@@ -157,7 +169,7 @@ static int may_be_other(GMimePart *part)
             return 1;
         }
     }
-    return crm_mail_type_is(object, "text", "*")
+    return (crm_mail_type_is(object, "text", "*") || is_rtf(object))
            && !crm_mail_type_is(object, "text", "rfc822-headers")
            && !is_file(part);
 }
@@ -175,6 +187,7 @@ void crm_mail_attach(crm_mail_walk_t *walk, GMimePart *part, int form)
             walk->pool, crm_mail_type_parameter(object, "charset"));
         walk->other_html = crm_mail_type_is(object, "text", "html");
         walk->other_calendar = crm_mail_type_is(object, "text", "calendar");
+        walk->other_rtf = is_rtf(object);
     }
     form = form && crm_mail_type_is(object, "text", "*")
            && !crm_mail_type_is(object, "text", "calendar") && !is_file(part);

@@ -17,6 +17,7 @@
 #include "mail_html.h"
 #include "mail_label.h"
 #include "mail_read.h"
+#include "mail_rtf.h"
 #include "mail_text.h"
 
 /* The properties of a part with its text. */
@@ -444,8 +445,10 @@ void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
     crm_buf_putc(&walk.text, '\0');
     text = walk.text.data;
     if (!crm_text_shows(text) && walk.other) {
-        text = crm_mail_source(mail, CRM_MAIL_CUT_TEXT, walk.other,
-                               walk.other_len, walk.other_charset, pool);
+        text = walk.other_rtf
+               ? crm_mail_rtf(walk.other, walk.other_len, pool)
+               : crm_mail_source(mail, CRM_MAIL_CUT_TEXT, walk.other,
+                                 walk.other_len, walk.other_charset, pool);
         if (walk.other_html) {
             text = limit_html(&walk, text);
             text = crm_mail_text(&mail->cut, text, strlen(text), pool);

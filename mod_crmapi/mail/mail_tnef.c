@@ -23,6 +23,7 @@
 #define MAIL_PROPERTIES 0x00069003u
 
 /* Properties of a mail or a file (MS-OXPROPS), and their types (MS-OXCDATA, 2.11.1). */
+#define RTF 0x1009u             /* compressed */
 #define HTML 0x1013u
 #define CONTENT 0x3701u
 #define FILE_NAME 0x3704u
@@ -159,6 +160,9 @@ static void keep(crm_mail_tnef_t *file, unsigned type, unsigned id,
     }
     if ((type == BINARY || type == TEXT8) && id == HTML) {
         keep_bytes(file, &value, "text/html");
+    }
+    if (type == BINARY && id == RTF && !file->bytes) {
+        keep_bytes(file, &value, "text/rtf");
     }
     if (type != TEXT8 && type != TEXT16) {
         return;

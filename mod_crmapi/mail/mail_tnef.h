@@ -18,9 +18,9 @@ typedef struct crm_mail_tnef_t {
 } crm_mail_tnef_t;
 
 /* Return the files in the LEN BYTES of winmail.dat, of crm_mail_tnef_t, in POOL; as
- * many as there are before something is broken, none if it is something else. Set BODY
- * to its text, text/html or text/plain; it has no bytes if there is none. The bytes are
- * within BYTES. */
+ * many as there are before something is broken, none if it is something else. Set
+ * BODY to its text, text/html, text/plain or text/rtf (as Outlook compresses it:
+ * mail_rtf.h); it has no bytes if there is none. The bytes are within BYTES. */
 const apr_array_header_t *crm_mail_tnef(crm_mail_tnef_t *body,
                                         const char *bytes, apr_size_t len,
                                         apr_pool_t *pool);

@@ -24,6 +24,7 @@ typedef struct crm_mail_walk_t {
     const char *other_charset;  /* or NULL */
     int other_html;             /* it is HTML */
     int other_calendar;         /* it is a calendar */
+    int other_rtf;              /* it is RTF */
     apr_size_t html;            /* bytes of HTML that were read */
     int enclosed;               /* number of signed messages that were read */
     int certified;              /* it encloses what somebody wrote: RFC 6109 */

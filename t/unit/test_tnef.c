@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_tnef.c: the text and the files in winmail.dat */
+/* test_tnef.c: the text and the files in winmail.dat, and RTF */
 #include "crm_check.h"
 
 #include <string.h>
@@ -9,6 +9,7 @@
 
 #include "crm_buf.h"
 #include "crm_mail.h"
+#include "mail_rtf.h"
 #include "mail_tnef.h"
 
 #define ATTACHMENT 2
@@ -245,6 +246,145 @@ START_TEST(a_mail_without_a_text_has_that_of_winmail_dat)
 }
 END_TEST
 
+/* ---- RTF ------------------------------------------------------------------ */
+
+/* The examples of MS-OXRTFCP, 4.1 and 4.2. */
+static const char hello[] =
+    "\x2d\0\0\0\x2b\0\0\0LZFu\xf1\xc5\xc7\xa7\x03\0\x0a\0\x72\x63\x70\x67\x31"
+    "\x32\x35\x42\x32\x0a\xf3\x20\x68\x65\x6c\x09\0\x20\x62\x77\x05\xb0\x6c\x64"
+    "\x7d\x0a\x80\x0f\xa0";
+static const char again[] =
+    "\x1a\0\0\0\x1c\0\0\0LZFu\xe2\xd4\x4b\x51\x41\0\x04\x20\x57\x58\x59\x5a"
+    "\x0d\x6e\x7d\x01\x0e\xb0";
+static const char stored[] = "\x18\0\0\0\x0c\0\0\0MELA\0\0\0\0{\\rtf1 words}";
+
+static const struct {
+    const char *bytes;
+    apr_size_t len;
+    const char *rtf;
+} packed[] = {
+    {hello, sizeof(hello) - 1, "{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n"},
+    {again, sizeof(again) - 1, "{\\rtf1 WXYZWXYZWXYZWXYZWXYZ}"},
+    {stored, sizeof(stored) - 1, "{\\rtf1 words}"},
+    {"\1\0\0\0\1\0\0\0what\0\0\0\0x", 17, ""}, {hello, 15, ""},
+};
+
+START_TEST(rtf_is_unpacked)
+{
+    apr_size_t len;
+    const char *rtf = crm_mail_rtf_unpack(&len, packed[_i].bytes,
+                                          packed[_i].len, crm_check_pool());
+
+    ck_assert_str_eq(rtf, packed[_i].rtf);
+    ck_assert_uint_eq(len, strlen(rtf));
+}
+END_TEST
+
+START_TEST(broken_rtf_is_unpacked_as_far_as_it_goes)
+{
+    apr_size_t len;
+
+    for (apr_size_t i = 0; i < sizeof(hello) - 1; i++) {
+        char *copy = malloc(i ? i : 1);
+
+        memcpy(copy, hello, i);
+        crm_mail_rtf_unpack(&len, copy, i, crm_check_pool());
+        ck_assert_uint_le(len, 43);
+        free(copy);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *rtf, *text;
+} shows[] = {
+    {"words", ""}, {"{\\rtf1}", ""}, {"{\\rtf1\\ansi words}", "words"},
+    {"{\\rtf1 a\\par b\\line\\tab c\r\nd}", "a\nb\n\tcd"},
+    {"{\\rtf1 {\\b bold}\\i0  and \\\\ \\{\\}}", "bold and \\ {}"},
+    {"{\\rtf1\\ansi Gr\\'fc\\'dfe \\'80}", "Grüße €"},
+    {"{\\rtf1\\ansicpg1251 \\'cf\\'f0\\'e8\\'e2\\'e5\\'f2}", "Привет"},
+    {"{\\rtf1{\\fonttbl{\\f0\\fcharset0 Arial;}{\\f1\\fcharset204 Arial;}"
+     "{\\f2\\fcharset128 Gothic;}}\\f1 \\'cf\\'f0{\\f0 \\'fc}\\'e8 \\f2\\'83A}",
+     "Прüи ア"},
+    {"{\\rtf1\\deff1{\\fonttbl{\\f1\\fcharset161 X;}}\\'c1{\\f0 \\'c1}\\plain \\'c1}",
+     "ΑÁΑ"},
+    {"{\\rtf1 \\u8364?\\u-10179?\\u-8704?x}", "€😀x"},
+    {"{\\rtf1\\uc2 \\u1055\\'cf\\'cfx\\uc0\\u1055 y}", "ПxПy"},
+    {"{\\rtf1 \\u-8704?x}", "\xef\xbf\xbdx"},
+    {"{\\rtf1{\\colortbl;\\red0;}{\\stylesheet{\\s1 Normal;}}{\\info{\\title T}}"
+     "{\\*\\generator x;}{\\pict 0102}{\\header h}words}", "words"},
+    {"{\\rtf1 {\\field{\\*\\fldinst{HYPERLINK \"https://x.example\"}}{\\fldrslt"
+     " here}}}", "here"},
+    {"{\\rtf1 a{\\v hidden}b\\v c\\v0 d}", "abd"},
+    {"{\\rtf1{\\*\\x {\\v0 no}}a}", "a"},
+    {"{\\rtf1 a\\~b\\_c\\-d\\endash\\ldblquote e\\rdblquote}",
+     "a\xc2\xa0" "b-cd–“e”"},
+    {"{\\rtf1 a\\bin3 }}}b}", "ab"},
+    {"{\\rtf1\\trowd a\\cell b\\cell\\row c}", "a b \nc"},
+    {"{\\rtf1 a\\bin99999999999 b}", "a"}, {"{\\rtf1 a\\'f", "af"},
+    {"{\\rtf1 a\\", "a"}, {"{\\rtf1 a}}}}b", "ab"},
+    {"{\\rtf1\\f99999999\\u99999999 \\uc99 \\ansicpg-5 a}", NULL},
+    {"{\\rtf1\\fromhtml1{\\*\\htmltag64 <p>}\\htmlrtf {\\htmlrtf0 words\\htmlrtf\\par}"
+     "\\htmlrtf0}", "words\n"},
+};
+
+START_TEST(rtf_is_read_as_it_shows)
+{
+    const char *text = crm_mail_rtf(shows[_i].rtf, strlen(shows[_i].rtf),
+                                    crm_check_pool());
+
+    ck_assert_msg(!shows[_i].text || !strcmp(text, shows[_i].text),
+                  "%s: \"%s\", not \"%s\"", shows[_i].rtf, text,
+                  shows[_i].text);
+}
+END_TEST
+
+/* Groups within groups, and texts of Unicode, cost no more than their bytes. */
+START_TEST(rtf_of_any_depth_is_read)
+{
+    apr_pool_t *pool = crm_check_pool();
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 1024, pool);
+    crm_buf_puts(&buf, "{\\rtf1 ");
+    for (int i = 0; i < 100000; i++) {
+        crm_buf_puts(&buf, "{");
+    }
+    for (int i = 0; i < 100000; i++) {
+        crm_buf_puts(&buf, "}");
+    }
+    crm_buf_puts(&buf, "words}");
+    ck_assert_str_eq(crm_mail_rtf(buf.data, buf.len, pool), "words");
+}
+END_TEST
+
+START_TEST(a_mail_without_a_text_has_that_of_rtf)
+{
+    static const crm_mail_options_t options;
+    static const char text[] = "From: a@example.org\nContent-Type:"
+                               " application/rtf\n\n{\\rtf1 words}\n";
+    static const char file[] = "From: a@example.org\nContent-Type:"
+                               " application/rtf; name=a.rtf\n\n{\\rtf1 words}\n";
+    apr_pool_t *pool = crm_check_pool();
+    crm_buf_t dat, all;
+    crm_mail_t mail;
+
+    crm_buf_init(&dat, 256, pool);
+    crm_buf_init(&all, 256, pool);
+    put(&dat, 0x223e9f78, 4);
+    put(&dat, 1, 2);
+    put(&all, 1, 4);
+    put_property(&all, 0x0102, 0x1009, hello, sizeof(hello) - 1);
+    put_attribute(&dat, MESSAGE, 0x00069003, all.data, all.len);
+    ck_assert_str_eq(read_mail(" ", &dat)->text, "hello world");
+    ck_assert_str_eq(read_mail("others", &dat)->text, "others");
+    crm_mail_read(&mail, text, sizeof(text) - 1, &options, pool);
+    ck_assert_str_eq(mail.text, "words");
+    crm_mail_read(&mail, file, sizeof(file) - 1, &options, pool);
+    ck_assert_str_eq(mail.text, "");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("tnef");
@@ -257,6 +397,11 @@ int main(void)
     tcase_add_test(files, broken_ones_are_read_as_far_as_they_go);
     tcase_add_test(files, a_mail_has_the_files_in_winmail_dat);
     tcase_add_test(files, a_mail_without_a_text_has_that_of_winmail_dat);
+    tcase_add_loop_test(files, rtf_is_unpacked, 0, COUNT(packed));
+    tcase_add_test(files, broken_rtf_is_unpacked_as_far_as_it_goes);
+    tcase_add_loop_test(files, rtf_is_read_as_it_shows, 0, COUNT(shows));
+    tcase_add_test(files, rtf_of_any_depth_is_read);
+    tcase_add_test(files, a_mail_without_a_text_has_that_of_rtf);
     suite_add_tcase(suite, files);
     return crm_check_main(suite);
 }
