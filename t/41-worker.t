@@ -8,6 +8,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Citus;
 use CrmTest::Proxy;
+use CrmTest::Session;
 use IO::Select;
 use IO::Socket::UNIX;
 use Time::HiRes qw(time);
@@ -582,6 +583,51 @@ subtest "a connection that is there and says nothing" => sub {
     $proxy->swallow(0);
     ok(wait_for(sub { state_of($id) eq "done" }, 40),
         "what came meanwhile is done when the way is free again");
+    $worker->stop;
+};
+
+subtest "a stop does not wait for a database that says nothing" => sub {
+    my $proxy = CrmTest::Proxy->new;
+    my $worker = worker(database => $database, conninfo => $proxy->conninfo(
+        $database, $CrmTest::Postgres::WORKER), conf => { answer_time => "10m",
+            threads => 1, answer_threads => 1, webhook_threads => 1 });
+    # the poller's statement, or the last one
+    $worker->may_log(qr/CRM200[15]: database: /, qr/CRM3003: /);
+    ok(wait_for(sub { 6 == sql($database, "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND state = 'idle'
+        AND usename = '$CrmTest::Postgres::WORKER'
+        AND query !~ 'instance|SET |set_config'") }, 20), "all are connected");
+    $proxy->swallow(1);
+    # polls come five times a second
+    my $until = time + 1;
+    wait_for(sub { time > $until }, 10);
+    $worker->stop;
+};
+
+subtest "a thread that cannot connect delays no other" => sub {
+    my $other = database();
+    my $worker = worker(database => $other, no_start => 1);
+    my $path = $worker->dir . "/lmtp";
+    $worker->configure({ answer_time => "10m", lease => "3s", lmtp_socket => $path });
+    $worker->start;
+    my $beats = sub { scalar sql($other, "SELECT max(heartbeat_at) FROM crmapi.worker") };
+    ok(wait_for($beats, 20), "it has a heartbeat");
+    # the first statements of a connection wait
+    sql($other, "ALTER FUNCTION crmapi.instance_look(bigint[]) RENAME TO really_look;
+        CREATE FUNCTION crmapi.instance_look(known bigint[], OUT why text,
+            OUT marks bigint[]) LANGUAGE plpgsql SECURITY DEFINER AS \$\$
+        BEGIN
+            PERFORM pg_advisory_xact_lock(47);
+            SELECT l.why, l.marks INTO why, marks FROM crmapi.really_look(known) l;
+        END \$\$");
+    my $end = holding($other, "SELECT pg_advisory_xact_lock(47)");
+    my $mail = IO::Socket::UNIX->new($path) or die "CrmTest: $!\n";
+    print $mail "LHLO x\r\nMAIL FROM:<a\@x.org>\r\nRCPT TO:<b\@x.org>\r\n";
+    wait_blocked($other, 1);
+    my $beat = $beats->();
+    ok(wait_for(sub { $beats->() ne $beat }, 20), "leases are extended");
+    $end->();
+    close $mail;
     $worker->stop;
 };
 

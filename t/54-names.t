@@ -132,7 +132,7 @@ sub end_sessions {
         . " pg_stat_activity WHERE usename = '$CrmTest::Postgres::WORKER'");
 }
 
-subtest "12.3 crmapid and a name service that is silent about its database" => sub {
+subtest "crmapid and a name service that is silent about its database" => sub {
     my ($server, $database, $conninfo) = server_at("db.test");
     lead("db.test", "127.0.0.1");
     my $worker = worker(database => $database, env => \%env, conninfo => $conninfo,
@@ -154,7 +154,7 @@ subtest "12.3 crmapid and a name service that is silent about its database" => s
     cmp_ok(time - $began, "<", 6 * busy(), "it ends without an answer");
 };
 
-subtest "12.3 several names, of which one has no answer" => sub {
+subtest "several names, of which one has no answer" => sub {
     my ($server, $database, $conninfo) = server_at("db.test,127.0.0.1");
     lead("db.test", "silent");
     write_file("$scratch/service", "[crm]\n" . join("\n", split / /, $conninfo) . "\n");
@@ -169,7 +169,7 @@ subtest "12.3 several names, of which one has no answer" => sub {
     }
 };
 
-subtest "12.3 a database whose name leads to another address" => sub {
+subtest "a database whose name leads to another address" => sub {
     my ($server, $database, $conninfo) = server_at("db.test");
     lead("db.test", "127.0.0.1");
     my $worker = worker(database => $database, env => \%env, conninfo => $conninfo,

@@ -82,6 +82,9 @@ void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
     crmd_daemon_t *daemon = actor->daemon;
     int cause = cause_of(error), begins;
 
+    if (error && error->code == CRM_E_REQUEST_TIMEOUT) {
+        return;
+    }
     crm_metrics_add(&crmd_stats.db_errors, cause == CRMD_NO_DATABASE);
     pthread_mutex_lock(&daemon->mutex);
     daemon->down[actor->down]--;
@@ -117,6 +120,26 @@ crm_error_t *crmd_actor_connect(crmd_actor_t *actor)
 {
     return crmd_conn_open(&actor->conn, actor->daemon->config, actor->timeout,
                           actor->conn_pool, actor->pool);
+}
+
+/* Return whether nobody wants the statement of the actor BATON any more. */
+static int is_over(void *baton)
+{
+    const crmd_actor_t *actor = baton;
+    int over;
+
+    pthread_mutex_lock(&actor->daemon->mutex);
+    over = *actor->over;
+    pthread_mutex_unlock(&actor->daemon->mutex);
+    return over;
+}
+
+crm_error_t *crmd_actor_connect_until(crmd_actor_t *actor, const int *over)
+{
+    CRM_ERR(crmd_actor_connect(actor));
+    actor->over = over;
+    crm_conn_watch(actor->conn, is_over, actor);
+    return NULL;
 }
 
 crmd_actor_t *crmd_actor_create(crmd_daemon_t *daemon, int lane,

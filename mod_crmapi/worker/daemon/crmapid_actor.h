@@ -54,6 +54,7 @@ typedef struct crmd_actor_t {
     apr_pool_t *pool;           /* cleared after each round */
     apr_pool_t *conn_pool;
     crm_conn_t *conn;           /* NULL: not open */
+    const int *over;            /* see crmd_actor_connect_until() */
     char job[24];               /* id of the job that it runs, or ""; protected
                                    by the daemon's mutex */
     int down;                   /* why its last round failed; the same */
@@ -72,10 +73,14 @@ crmd_actor_t *crmd_actor_create(crmd_daemon_t *daemon, int lane,
  * those of crmd_conn_open(). */
 crm_error_t *crmd_actor_connect(crmd_actor_t *actor);
 
-/* Count that a round of ACTOR failed with ERROR (NULL: it succeeded). For each
- * cause, log when the first thread of the daemon fails by it, and when none does
- * any more. A fault that only one thread meets, such as a full disk, is logged
- * once. */
+/* The same for statements of which nothing is lost if they are cancelled: they are
+ * when *OVER, a member of the daemon, is set. Their error is CRM_E_REQUEST_TIMEOUT. */
+crm_error_t *crmd_actor_connect_until(crmd_actor_t *actor, const int *over);
+
+/* Count that a round of ACTOR failed with ERROR (NULL: it succeeded; one that was
+ * cancelled says nothing). For each cause, log when the first thread of the daemon
+ * fails by it, and when none does any more. A fault that only one thread meets, such
+ * as a full disk, is logged once. */
 void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error);
 
 /* Wait on COND for up to TIMEOUT, unless *FLAG, a member of DAEMON, is set.

@@ -27,25 +27,12 @@
 
 /* ---- upkeep -------------------------------------------------------------- */
 
-/* Return whether the daemon BATON ends. */
-static int is_ending(void *baton)
-{
-    crmd_daemon_t *daemon = baton;
-
-    return crmd_actor_wait(daemon, &daemon->ending, &daemon->end, 0);
-}
-
-/* Run what is due. If the daemon ends meanwhile, what is running is
- * cancelled. */
+/* Run what is due. */
 static crm_error_t *keep_up(crmd_actor_t *actor)
 {
-    crmd_daemon_t *daemon = actor->daemon;
-    crm_error_t *error;
-
-    CRM_ERR(crmd_actor_connect(actor));
-    crm_conn_watch(actor->conn, is_ending, daemon);
-    error = crmd_upkeep_run(actor->conn, daemon->config, NULL, actor->pool);
-    return error && error->code == CRM_E_REQUEST_TIMEOUT ? NULL : error;
+    CRM_ERR(crmd_actor_connect_until(actor, &actor->daemon->ending));
+    return crmd_upkeep_run(actor->conn, actor->daemon->config, NULL,
+                           actor->pool);
 }
 
 static void *APR_THREAD_FUNC upkeep_main(apr_thread_t *thread, void *data)

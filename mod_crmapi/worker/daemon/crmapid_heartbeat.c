@@ -8,10 +8,14 @@
 
 #include "crm_sql.h"
 #include "crm_text.h"
+#include "crm_time.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
 #include "crmapid_notice.h"
 #include "crmapid_stats.h"
+
+/* How long the last statement of a daemon may take. */
+#define END_TIME apr_time_from_sec(2)
 
 /* Return the ids of the jobs that DAEMON runs, as a PostgreSQL array; *COUNT_P
  * = their number. */
@@ -62,7 +66,7 @@ crm_error_t *crmd_heartbeat(crmd_actor_t *actor)
     int busy, stopping;
     unsigned session;
 
-    CRM_ERR(crmd_actor_connect(actor));
+    CRM_ERR(crmd_actor_connect_until(actor, &daemon->ending));
     session = crm_conn_session(actor->conn);
     pthread_mutex_lock(&daemon->mutex);
     stopping = daemon->stopping;
@@ -94,8 +98,17 @@ crm_error_t *crmd_heartbeat(crmd_actor_t *actor)
            : crmd_mark_check(config, actor->conn, actor->pool);
 }
 
+/* Return whether the time BATON has passed. */
+static int is_late(void *baton)
+{
+    const apr_int64_t *until = baton;
+
+    return crm_time_monotonic() >= *until;
+}
+
 void crmd_heartbeat_end(crmd_actor_t *actor)
 {
+    apr_int64_t until = crm_time_monotonic() + END_TIME;
     const char *values[1] = {actor->daemon->id};
     crm_stmt_t stmt = {"DELETE FROM crmapi.worker w WHERE w.id = $1::text", 1,
                        values};
@@ -103,7 +116,9 @@ void crmd_heartbeat_end(crmd_actor_t *actor)
 
     crmd_notice_flush(1);
     if (actor->conn) {
+        crm_conn_watch(actor->conn, is_late, &until);
         crm_db_query(&result, actor->conn, &stmt, actor->pool);
+        crm_conn_watch(actor->conn, NULL, NULL);
     }
 }
 

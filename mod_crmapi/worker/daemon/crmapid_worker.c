@@ -44,6 +44,10 @@ static void hold(void *baton, const crmd_job_t *job)
     crmd_actor_t *actor = baton;
     crmd_daemon_t *daemon = actor->daemon;
 
+    if (job) {
+        /* a stop waits for it */
+        crm_conn_watch(actor->conn, NULL, NULL);
+    }
     pthread_mutex_lock(&daemon->mutex);
     apr_cpystrn(actor->job, job ? job->id : "", sizeof(actor->job));
     if (job) {
@@ -62,7 +66,7 @@ crm_error_t *crmd_worker_run(int *done_p, crmd_actor_t *actor,
     crmd_claimer_t claimer = {daemon->config, crmd_kinds, NULL, daemon->id,
                               moment, NULL, hold, actor};
 
-    CRM_ERR(crmd_actor_connect(actor));
+    CRM_ERR(crmd_actor_connect_until(actor, &daemon->stopping));
     pthread_mutex_lock(&daemon->mutex);
     apr_cpystrn(after, daemon->served[actor->lane], sizeof(after));
     pthread_mutex_unlock(&daemon->mutex);

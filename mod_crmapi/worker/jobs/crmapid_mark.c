@@ -156,10 +156,10 @@ typedef struct look_t {
     const char *marks;          /* its numbers, an array */
 } look_t;
 
-/* Fill LOOK by CONN, in POOL. */
-static crm_error_t *look_at(look_t *look, crm_conn_t *conn, apr_pool_t *pool)
+/* Fill LOOK by CONN, in POOL. MARK: the mark as an array. */
+static crm_error_t *look_at(look_t *look, crm_conn_t *conn, const char *mark,
+                            apr_pool_t *pool)
 {
-    const char *mark = known_text(pool);
     crm_stmt_t name = {"SELECT i.id, i.held_at IS NOT NULL FROM crmapi.instance i",
                        0, NULL};
     crm_stmt_t compare = {"SELECT l.why, l.marks FROM"
@@ -175,35 +175,56 @@ static crm_error_t *look_at(look_t *look, crm_conn_t *conn, apr_pool_t *pool)
     return NULL;
 }
 
-/* As crmd_mark_check(), with the lock. A database that was told of, but is not held,
- * is another copy of the same name: a test system is made anew each night. */
-static crm_error_t *check(const crmd_config_t *config, crm_conn_t *conn,
-                          apr_pool_t *pool)
+/* Open the journal of the database ID, unless it is open; *NEW_P = whether it was not.
+ * The mark was then that of another database, or of none. */
+static crm_error_t *open_journal(int *new_p, const crmd_config_t *config,
+                                 const char *id, apr_pool_t *pool)
 {
-    look_t look;
+    crm_error_t *error = NULL;
 
-    CRM_ERR(look_at(&look, conn, pool));
-    if (!crmd_journal_is(config->run_dir, look.id)) {
-        /* The mark was that of another database, or of none. */
+    pthread_mutex_lock(&lock);
+    *new_p = !crmd_journal_is(config->run_dir, id);
+    if (*new_p) {
         told = 0;
-        CRM_ERR(crmd_journal_open(&known, config->run_dir, look.id,
-                                  config->keep_sent, pool));
-        CRM_ERR(look_at(&look, conn, pool));
+        error = crmd_journal_open(&known, config->run_dir, id,
+                                  config->keep_sent, pool);
     }
-    if (look.why && !(told && look.held)) {
-        CRM_ERR(hold_older(conn, look.why, pool));
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+/* Act on LOOK, what the database of CONN says. The caller has the lock. A database
+ * that was told of, but is not held, is another copy of the same name: a test system
+ * is made anew each night. */
+static crm_error_t *settle(look_t *look, crm_conn_t *conn, apr_pool_t *pool)
+{
+    if (look->why) {
+        /* another thread may have held it meanwhile */
+        CRM_ERR(look_at(look, conn, known_text(pool), pool));
     }
-    told = look.why != NULL;
-    return learn(look.marks, pool);
+    if (look->why && !(told && look->held)) {
+        CRM_ERR(hold_older(conn, look->why, pool));
+    }
+    told = look->why != NULL;
+    return learn(look->marks, pool);
 }
 
 crm_error_t *crmd_mark_check(const crmd_config_t *config, crm_conn_t *conn,
                              apr_pool_t *scratch_pool)
 {
     crm_error_t *error;
+    look_t look;
+    int is_new;
 
+    /* without the lock: others send, and extend leases, while the database hangs */
+    CRM_ERR(look_at(&look, conn, crmd_mark_known(scratch_pool), scratch_pool));
+    CRM_ERR(open_journal(&is_new, config, look.id, scratch_pool));
+    if (is_new) {
+        CRM_ERR(look_at(&look, conn, crmd_mark_known(scratch_pool),
+                        scratch_pool));
+    }
     pthread_mutex_lock(&lock);
-    error = check(config, conn, scratch_pool);
+    error = settle(&look, conn, scratch_pool);
     pthread_mutex_unlock(&lock);
     return error;
 }
