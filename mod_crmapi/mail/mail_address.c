@@ -191,7 +191,8 @@ static int visit_words(const char *value, int angled, visit_fn visit,
 {
     const char *before = value;
 
-    while (value && *value) {
+    value += strspn(value, AROUND);
+    while (*value) {
         apr_size_t len = strcspn(value, ENDS);
         const char *name, *after;
 

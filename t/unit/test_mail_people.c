@@ -181,6 +181,28 @@ START_TEST(a_mail_is_to_whom_its_headers_name)
 }
 END_TEST
 
+/* Whom a mail is from is each there once, and who sent it is the last. */
+START_TEST(quotes_around_an_address_make_no_other_one)
+{
+    static const char *const headers[] = {
+        "Reply-To: '" GRACE "'", "Reply-To:  '" GRACE "', Ada <a@example.org>",
+        "Reply-To: <'" GRACE "'>", "Reply-To: (" GRACE ")"
+    };
+    static const crm_mail_options_t options;
+    apr_pool_t *pool = crm_check_pool();
+    const char *text = apr_pstrcat(pool, "From: a@example.org\n", headers[_i],
+                                   "\n\nx\n", NULL);
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    ck_assert_int_eq(mail.people->nelts, 2);
+    same(headers[_i], APR_ARRAY_IDX(mail.people, 0, crm_mail_person_t).address,
+         GRACE);
+    same(headers[_i], APR_ARRAY_IDX(mail.people, 1, crm_mail_person_t).address,
+         "a@example.org");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("mail_people");
@@ -190,6 +212,8 @@ int main(void)
                         COUNT(people));
     tcase_add_loop_test(people_case, a_mail_is_to_whom_its_headers_name, 0,
                         11);
+    tcase_add_loop_test(people_case, quotes_around_an_address_make_no_other_one,
+                        0, 4);
     suite_add_tcase(suite, people_case);
     return crm_check_main(suite);
 }
