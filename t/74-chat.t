@@ -235,6 +235,9 @@ subtest "an address that a visitor claims" => sub {
         "and shows nothing of another visitor's");
     is(texts(start($bot, json => { visitor => $stranger })), "user: claim",
         "also at a start");
+    # what a field of a page has around an address, or when it is not filled in
+    said($stranger, { content => "padded", email => " zoe\@x.example\x{a0}" });
+    said($stranger, { content => "none", email => $_ }) for "", " ";
     is(texts(poll($person)->data), "user: private", "nor the other way");
     is(scalar sql($database, "SELECT count(DISTINCT c.id) FROM"
         . " crmapi.conversation c JOIN crmapi.contact p ON p.id ="

@@ -9,6 +9,7 @@
 #include "crm_bare.h"
 #include "crm_channel.h"
 #include "crm_intake_site.h"
+#include "crm_text.h"
 #include "intake_chat_load.h"
 #include "intake_chat_parts.h"
 
@@ -59,6 +60,31 @@ static void check(const char *const *binds, json_object *body,
     }
 }
 
+/* Set *BIND_P to MEMBER, an address, without the blanks around it that a page's field
+ * may have; NULL if nothing is left. Errors go to INPUT. */
+static void read_address(const char **bind_p, crm_input_t *input,
+                         json_object *member)
+{
+    const char *text;
+    apr_size_t len;
+    json_object *bare;
+
+    if (!json_object_is_type(member, json_type_string)) {
+        crm_type_parse(bind_p, input, &fields[EMAIL], "email", member);
+        return;
+    }
+    text = json_object_get_string(member);
+    len = (apr_size_t)json_object_get_string_len(member);
+    crm_text_trim_blanks(&text, &len);
+    if (!len) {
+        return;
+    }
+    bare = json_object_new_string_len(text, (int)len);
+    crm_type_parse(bind_p, input, &fields[EMAIL], "email", bare);
+    *bind_p = *bind_p ? apr_pstrdup(input->pool, *bind_p) : NULL;
+    json_object_put(bare);
+}
+
 /* Set BINDS[0..FIELDS-1] from CHAT's body. */
 static crm_error_t *read_message(const char **binds, crm_chat_t *chat)
 {
@@ -71,6 +97,9 @@ static crm_error_t *read_message(const char **binds, crm_chat_t *chat)
         if (i < 0) {
             crm_input_error(&input, apr_pstrdup(input.pool, name),
                             "is not a known field");
+        }
+        else if (i == EMAIL) {
+            read_address(&binds[i], &input, member);
         }
         else {
             crm_type_parse(&binds[i], &input, &fields[i], fields[i].name,
