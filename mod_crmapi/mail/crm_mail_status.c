@@ -129,7 +129,7 @@ static const char *const says_not[] = {
     "sender verif",
     "from address", "your ip", "dmarc", "spf ", "dkim", "authenticat",
     "too large", "size limit", "rate limit", "too many", "temporarily disabled",
-    "disabled temporar", "try again", "reverse dns", "ptr record",
+    "disabled temporar", "not found, try again", "reverse dns", "ptr record",
     /* the sender, in other languages */
     "absender", "expéditeur", "remitente", "mittente", "remetente",
     "afzender", "nadawc", "отправител"
@@ -334,6 +334,9 @@ int crm_mail_status_says(const char *text, apr_pool_t *scratch_pool)
 {
     const char *end = text ? text + strnlen(text, TEXT_MAX) : NULL;
 
+    if (text && strstr(text, "://groups.google.com/support")) {
+        return 0;       /* "may not exist, or you may not write to it" */
+    }
     while (text && text < end) {
         const char *stop = strstr(text, "\n\n"), *flat;
 

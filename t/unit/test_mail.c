@@ -1232,6 +1232,16 @@ static const struct {
     {"all relevant MX records point to non-existent hosts", NULL,
      CRM_MAIL_NO_ADDRESS},
     {"Domain name not found, try again", NULL, CRM_MAIL_NO_FAILURE},
+    /* what Gmail and others ask the reader to do */
+    {"It wasn't delivered to ada@example.org because the address couldn't be found."
+     " Check for typos or unnecessary spaces and try again.", NULL,
+     CRM_MAIL_NO_ADDRESS},
+    {"550 No such user. Please check the address and try again.", "5.0.0",
+     CRM_MAIL_NO_ADDRESS},
+    /* of Google Groups, which do not tell whether there is such a group */
+    {"Il se peut que ce groupe n'existe pas ou que vous ne soyez pas autorisé à"
+     " lui écrire.\n\nAide : https://groups.google.com/support/.", NULL,
+     CRM_MAIL_NO_FAILURE},
     {"550 reverse DNS: domain name not found", "5.0.0", CRM_MAIL_FAILED},
     {"550 PTR record: NXDOMAIN", "5.0.0", CRM_MAIL_FAILED},
     /* that something does not exist, or is not found, in many languages */
