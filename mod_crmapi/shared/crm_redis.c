@@ -122,7 +122,8 @@ static const char *send_windows(redis_t *redis, int whole)
 /* ---- replies ------------------------------------------------------------- */
 
 /* hiredis makes an array as long as its first line says, and looks at each element
- * when it frees it. Return NULL, which is an error, if it is too long. */
+ * when it frees it; from version 1.0 on, arrays in arrays as deep as they come. Return
+ * NULL, which is an error, if it is too long or in another one, as no answer is. */
 #if HIREDIS_MAJOR < 1
 static void *make_array(const redisReadTask *task, int count)
 #else
@@ -131,7 +132,8 @@ static void *make_array(const redisReadTask *task, size_t count)
 {
     const redis_t *redis = task->privdata;
 
-    return count <= REPLY_ELEMENTS ? redis->create_array(task, count) : NULL;
+    return count <= REPLY_ELEMENTS && !task->parent
+           ? redis->create_array(task, count) : NULL;
 }
 
 static redisReader *make_reader(redis_t *redis)
