@@ -215,13 +215,14 @@ static const char *decode_quoted(apr_size_t *len_p, const char *raw,
 }
 
 /* Return whether the LEN bytes RAW, a text in CHARSET (may be NULL) whose encoding is
- * not declared, are quoted-printable: each '=' is part of it, and one stands for a
- * byte above 0x7f, or one for itself and another one for a line's going on. */
+ * not declared, are quoted-printable: each '=' is part of it, and two that follow each
+ * other stand for bytes above 0x7f, or one stands for itself and another one for a
+ * line's going on. One alone may be of a URL, "?id=a1b2". */
 static int is_quoted(const char *raw, apr_size_t len, const char *charset,
                      apr_pool_t *pool)
 {
     crm_mail_charset_t known = crm_mail_label(charset);
-    int high = 0, equals = 0, soft = 0;
+    int pair = 0, equals = 0, soft = 0;
     const char *at = raw, *end = raw + len;
 
     while ((at = memchr(at, '=', (size_t)(end - at)))) {
@@ -232,10 +233,11 @@ static int is_quoted(const char *raw, apr_size_t len, const char *charset,
             return 0;
         }
         soft |= !escape;
-        high |= escape && *at > '7';
+        pair |= escape && *at > '7' && left > 3 && at[2] == '=' && at[3] > '7'
+                && apr_isxdigit(at[3]);
         equals |= escape && !strncasecmp(at, "3d", 2);
     }
-    if (!(high || (equals && soft)) || !crm_text_is_ascii(raw)) {
+    if (!(pair || (equals && soft)) || !crm_text_is_ascii(raw)) {
         return 0;
     }
     raw = decode_quoted(&len, raw, len, pool);

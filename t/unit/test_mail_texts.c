@@ -189,6 +189,10 @@ static const struct {
     {"Content-Type: text/plain; charset=utf-8\n\nGr=C3=BC=C3=9Fe =3D=\n x",
      "Grüße = x"},
     {"Content-Type: text/plain; charset=iso-8859-1\n\nGr=FC=DFe\n", "Grüße"},
+    {"Content-Type: text/plain; charset=iso-8859-1\n\nhttps://example.org/?id=a1"
+     "b2c3", "https://example.org/?id=a1b2c3"},
+    {"Content-Type: text/plain; charset=iso-8859-1\n\nname=\ncountry=DE",
+     "name=\ncountry=DE"},
     {"Content-Type: text/html; charset=utf-8\n\n<p class=3D\"a\">Gr=C3=BC=C3"
      "=9Fe", "Grüße"},
     {"Content-Type: text/html; charset=utf-8\n\n<p class=3D\"a\">words of a ="
