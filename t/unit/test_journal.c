@@ -215,6 +215,29 @@ START_TEST(a_write_that_fails)
 }
 END_TEST
 
+/* What is written is where the next start finds it. */
+START_TEST(a_file_or_folder_that_is_removed)
+{
+    const char *away = apr_pstrcat(crm_check_pool(), root, "/away", NULL);
+    crm_error_t *error;
+
+    open_journal();
+    ck_assert_ptr_null(add(16));
+    ck_assert_int_eq(unlink(path_of("sent." ID ".20260131")), 0);
+    ck_assert_ptr_null(add(32));
+    ck_assert_str_eq(lines(), "{\"mark\":32} ");
+
+    ck_assert_int_eq(rename(path_of(""), away), 0);
+    error = add(48);
+    ck_assert_msg(error && crm_error_is(error, CRMD_RUN_DIR), "no folder");
+    ck_assert(crmd_journal_failed());
+    ck_assert_int_eq(mkdir(path_of(""), 0700), 0);
+    ck_assert_ptr_null(add(64));
+    ck_assert(!crmd_journal_failed());
+    ck_assert_str_eq(lines(), "{\"mark\":64} ");
+}
+END_TEST
+
 /* A mark that cannot be replaced stays, and leaves no file behind. */
 START_TEST(a_mark_that_fails)
 {
@@ -319,6 +342,7 @@ int main(void)
     tcase_add_test(journal, a_new_day);
     tcase_add_test(journal, the_mark_only_rises);
     tcase_add_test(journal, a_write_that_fails);
+    tcase_add_test(journal, a_file_or_folder_that_is_removed);
     tcase_add_test(journal, a_mark_that_fails);
     tcase_add_test(journal, what_cannot_be_read);
     tcase_add_test(journal, files_and_descriptors);

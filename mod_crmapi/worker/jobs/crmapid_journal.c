@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -291,13 +292,24 @@ crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
     return wrote(NULL);
 }
 
+/* Return whether the path of the open file still leads to it. Somebody may have
+ * removed it, or the folder: a line would be lost with it. */
+static int is_in_place(apr_pool_t *pool)
+{
+    struct stat by_path, by_fd;
+
+    return !stat(day_path(journal.day, pool), &by_path)
+           && !fstat(journal.fd, &by_fd) && by_path.st_ino == by_fd.st_ino
+           && by_path.st_dev == by_fd.st_dev;
+}
+
 crm_error_t *crmd_journal_add(const char *line, apr_size_t len, int sync,
                               apr_pool_t *scratch_pool)
 {
     char day[DAY_LEN + 1];
 
     day_of(day, apr_time_now());
-    if (strcmp(day, journal.day)) {
+    if (strcmp(day, journal.day) || !is_in_place(scratch_pool)) {
         crmd_numbers_t none = {{0}};
 
         CRM_ERR(each_of_day(journal.day, raise_by, &none, scratch_pool));
