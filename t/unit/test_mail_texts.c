@@ -943,6 +943,23 @@ static const struct {
     /* a URL with white space around it */
     {"<a href=' \n https://x.example/a\t'>b</a>", "b <https://x.example/a>"},
     {"<a href=' '>b</a>", "b"},
+    /* a link that writes a mail, one without words, one that is a paragraph */
+    {"<a href='mailto:a@x.example'>b</a>", "b <mailto:a@x.example>"},
+    {"<a href='mailto:a@x.example'>a@x.example</a>", "a@x.example"},
+    {"<a href='mailto:a@x.example?subject=c'>a@x.example</a>", "a@x.example"},
+    {"a<a href='https://x.example/'></a>b", "ab"},
+    {"<a href='https://x.example/a'><p>b</p></a>c",
+     "b <https://x.example/a>\n\nc"},
+    /* blank lines */
+    {"a<br><br><br><br>b", "a\n\nb"},
+    {"<blockquote>a<blockquote>b</blockquote>c</blockquote>d",
+     "> a\n>\n> > b\n>\n> c\n\nd"},
+    {"<ul><li>a<ul><li>b</ul></li><li>c</ul>d", "- a\n  - b\n- c\n\nd"},
+    {"a\tb\r\n\tc", "a b c"},
+    /* what is within that which is hidden */
+    {"<div style='display:none'><blockquote>a</blockquote></div>"
+     "<blockquote>b</blockquote>c", "> b\n\nc"},
+    {"<p style='font-size:0'>a<img alt=b></p>c", "c"},
 };
 
 START_TEST(what_html_shows_is_its_text)
