@@ -131,6 +131,7 @@ subtest "18.5 what a program answers opens no conversation again" => sub {
             . " report-type=disposition-notification"],
          [0, "Subject" => "Automatic reply: A question",
             "Auto-Submitted" => "auto-generated"],
+         [0, "Auto-Submitted" => "auto-generated", "Return-Path" => "<>"],
          # what a person writes in another help desk
          [1, "Auto-Submitted" => "auto-generated; owner=x"], [1]) {
         my ($opens, %headers) = @$_;

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <string.h>
 
 #include "crm_name.h"
@@ -17,6 +18,8 @@
 
 static int asked;               /* questions about names */
 static int says;                /* getaddrinfo()'s result for a name */
+static int given;               /* answers that were not freed */
+static const char *port;        /* that of the question */
 static sem_t let_go;            /* it is said then */
 
 static struct sockaddr_in answers[3];
@@ -26,17 +29,24 @@ int getaddrinfo(const char *restrict host, const char *restrict service,
                 const struct addrinfo *restrict hints,
                 struct addrinfo **restrict found)
 {
-    ck_assert_str_eq(service, "80");
+    ck_assert_str_eq(service, port);
     if (strcmp(host, "192.0.2.1")) {
+        sigset_t blocked;
+
         if (hints->ai_flags & AI_NUMERICHOST) {
             return EAI_NONAME;
         }
+        /* signals are for the threads of the program */
+        pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+        ck_assert(sigismember(&blocked, SIGTERM)
+                  && sigismember(&blocked, SIGUSR1));
         __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
         sem_wait(&let_go);
         if (says) {
             return says;
         }
     }
+    __atomic_add_fetch(&given, 1, __ATOMIC_RELAXED);
     *found = infos;
     return 0;
 }
@@ -44,6 +54,7 @@ int getaddrinfo(const char *restrict host, const char *restrict service,
 void freeaddrinfo(struct addrinfo *found)
 {
     ck_assert_ptr_nonnull(found);
+    __atomic_sub_fetch(&given, 1, __ATOMIC_RELAXED);
 }
 
 static struct sockaddr_storage addresses[5];
@@ -52,7 +63,7 @@ static socklen_t lengths[5];
 /* Look HOST up within TIME microseconds. */
 static const char *find(const char *host, apr_int64_t time)
 {
-    return crm_name_find(addresses, lengths, 5, host, "80",
+    return crm_name_find(addresses, lengths, 5, host, port,
                          crm_time_monotonic() + time);
 }
 
@@ -71,7 +82,8 @@ static void check_found(void)
 
 static void setup(void)
 {
-    asked = says = 0;
+    asked = says = given = 0;
+    port = "80";
     sem_init(&let_go, 0, 0);
     for (int i = 0; i < 3; i++) {
         answers[i].sin_family = AF_INET;
@@ -111,6 +123,7 @@ START_TEST(each_question_is_a_new_one)
             ck_assert_ptr_null(problem);
             check_found();
         }
+        ck_assert_int_eq(given, 0);
     }
 }
 END_TEST
@@ -133,6 +146,16 @@ START_TEST(a_silent_service_is_not_waited_for)
     sem_post(&let_go);
     ck_assert_ptr_null(find("a.test", LONG));
     ck_assert_int_eq(asked, 3);
+    ck_assert_int_eq(given, 0);
+}
+END_TEST
+
+START_TEST(another_port_is_another_question)
+{
+    ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
+    port = "81";
+    ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
+    ck_assert_int_eq(asked, 2);
 }
 END_TEST
 
@@ -189,6 +212,7 @@ int main(void)
     tcase_add_test(tcase, an_address_is_not_asked_for);
     tcase_add_test(tcase, each_question_is_a_new_one);
     tcase_add_test(tcase, a_silent_service_is_not_waited_for);
+    tcase_add_test(tcase, another_port_is_another_question);
     tcase_add_test(tcase, that_it_has_given_up_is_no_answer);
     tcase_add_test(tcase, threads_share_a_question);
     suite_add_tcase(suite, tcase);

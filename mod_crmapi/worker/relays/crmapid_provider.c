@@ -146,10 +146,6 @@ static crm_error_t *check(const crmd_config_t *config,
         return crm_error_createf(CRM_E_BAD_REQUEST, pool, "provider_url is not"
                                  " set: the relay of %s is http", channel->way);
     }
-    if (strpbrk(config->provider_token, "\r\n")) {
-        return crm_error_create(CRM_E_BAD_REQUEST, "the provider's token has"
-                                " more than one line", pool);
-    }
     return NULL;
 }
 
