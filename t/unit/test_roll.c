@@ -132,15 +132,21 @@ END_TEST
 
 /* ---- look-ups under way -------------------------------------------------- */
 
-/* Begin the look-up of key N for NET in *FLIGHT. Return whether the caller
+/* Begin the look-up of key N of REALM_ for NET in *FLIGHT. Return whether the caller
  * does it. */
-static int begin(crm_flight_t *flight, apr_uint64_t n, const char *net)
+static int begin_in(crm_flight_t *flight, apr_uint32_t realm, apr_uint64_t n,
+                    const char *net)
 {
     unsigned char hash[32];
-    crm_flight_key_t key = {.hash = hash, .realm = REALM, .nets = {net}};
+    crm_flight_key_t key = {.hash = hash, .realm = realm, .nets = {net}};
 
     hash_of(hash, n);
     return crm_flight_begin(flight, flights, &key);
+}
+
+static int begin(crm_flight_t *flight, apr_uint64_t n, const char *net)
+{
+    return begin_in(flight, REALM, n, net);
 }
 
 START_TEST(equal_keys_share_a_look_up)
@@ -159,6 +165,35 @@ START_TEST(equal_keys_share_a_look_up)
     ck_assert_int_ne(sent, 0);
     ck_assert_msg(begin(&second, 1, "a"), "it has ended");
     ck_assert_int_eq(crm_flight_look(NULL, &first) == CRM_FLIGHT_RUNNING, 0);
+}
+END_TEST
+
+START_TEST(each_database_has_its_own_keys)
+{
+    crm_flight_t one, two;
+
+    ck_assert(begin_in(&one, REALM, 1, "a"));
+    ck_assert(begin_in(&two, REALM + 1, 1, "a"));
+    crm_flight_end(&one, CRM_FLIGHT_KNOWN);
+    ck_assert_int_eq(crm_flight_look(NULL, &two), CRM_FLIGHT_RUNNING);
+}
+END_TEST
+
+/* The place of a look-up that has ended is another one's soon. */
+START_TEST(who_waits_is_not_told_of_another_look_up)
+{
+    crm_flight_t first, next[CRM_FLIGHT_PLACES];
+
+    ck_assert(begin(&first, 1, "a"));
+    crm_flight_end(&first, CRM_FLIGHT_KNOWN);
+    for (apr_uint64_t i = 0; i < CRM_FLIGHT_PLACES; i++) {
+        ck_assert(begin(&next[i], i + 2, "a"));
+    }
+    ck_assert_int_eq(crm_flight_look(NULL, &first), CRM_FLIGHT_NONE);
+    crm_flight_end(&first, CRM_FLIGHT_FAILED);
+    for (int i = 0; i < CRM_FLIGHT_PLACES; i++) {
+        ck_assert_int_eq(crm_flight_look(NULL, &next[i]), CRM_FLIGHT_RUNNING);
+    }
 }
 END_TEST
 
@@ -226,6 +261,8 @@ int main(void)
     tcase_add_test(tcase, what_is_struck_is_off_until_it_is_added_again);
     tcase_add_test(tcase, one_thread_reads_it_and_not_again_at_once);
     tcase_add_test(tcase, equal_keys_share_a_look_up);
+    tcase_add_test(tcase, each_database_has_its_own_keys);
+    tcase_add_test(tcase, who_waits_is_not_told_of_another_look_up);
     tcase_add_test(tcase, only_charges_to_the_same_network_may_come_back);
     tcase_add_test(tcase, the_look_up_of_a_killed_process_has_ended);
     tcase_add_test(tcase, what_finds_no_place_is_looked_up_alone);
