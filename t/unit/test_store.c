@@ -204,6 +204,7 @@ START_TEST(without_the_store_the_host_counts)
     }
     ck_assert_msg(!charge(10).admitted, "the window was not empty before");
     ck_assert_int_eq(server.trips, 5);
+    ck_assert_uint_eq(shared.trips, 5);
     ck_assert_uint_eq(shared.alone, 6);
     ck_assert_int_eq(logged.warnings, 1);
     ck_assert_str_eq(logged.last, "CRM4002: the rate limit store redis://there "
@@ -358,8 +359,10 @@ START_TEST(a_process_connects_before_it_is_asked)
     ck_assert_int_eq(server.checks, 0);
     ck_assert_uint_eq(shared.trips, 0);
     ck_assert(shared.away);
+    crm_store_open(make_store(), pool);
+    ck_assert_msg(server.trips == 1, "the host knows that it is away");
     apr_pool_destroy(pool);
-    ck_assert_int_eq(server.closed, 1);
+    ck_assert_int_eq(server.closed, 2);
 }
 END_TEST
 
