@@ -156,6 +156,12 @@ START_TEST(another_port_is_another_question)
     port = "81";
     ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
     ck_assert_int_eq(asked, 2);
+    sem_post(&let_go);
+    sem_post(&let_go);
+    ck_assert_ptr_null(find("a.test", LONG));
+    port = "80";
+    ck_assert_ptr_null(find("a.test", LONG));
+    ck_assert_int_eq(given, 0);
 }
 END_TEST
 
