@@ -408,10 +408,23 @@ static void skip_from(reader_t *reader)
     }
 }
 
+/* Return whether the content at READER, of which no header says a type, has parts: some
+ * gateways lose the field. */
+static int has_parts(const reader_t *reader)
+{
+    const char *used = used_boundary(reader, NULL);
+    const char *last = used ? apr_pstrcat(reader->pool, "\n--", used, "--",
+                                          NULL) : NULL;
+
+    return last && memmem(reader->at, (size_t)(reader->end - reader->at), last,
+                          strlen(last));
+}
+
 /* Begin to read LEN BYTES with READER. Return their header as a mail. */
 static GMimeMessage *begin(reader_t *reader, unsigned *cut_p,
                            const char *bytes, apr_size_t len, apr_pool_t *pool)
 {
+    static const char mixed[] = "Content-Type: multipart/mixed\n";
     crm_mail_head_t head;
 
     memset(reader, 0, sizeof(*reader));
@@ -422,6 +435,9 @@ static GMimeMessage *begin(reader_t *reader, unsigned *cut_p,
     reader->pool = pool;
     skip_from(reader);
     read_head(&head, reader);
+    if (!head.has_type && has_parts(reader)) {
+        crm_buf_puts(&head.block, mixed);
+    }
     return GMIME_MESSAGE(object_of(&head, 1));
 }
 

@@ -244,6 +244,15 @@ static const struct {
      "--c\n\nwords\n--c--\n", "words"},
     {"Content-Type: multipart/mixed\n\n--b\nContents: words\n",
      "--b\nContents: words"},
+    /* parts of which no header says anything */
+    {"\n" ALTERNATIVES, "plain\nrich"},
+    {"MIME-Version: 1.0\n\nThis is a message of several parts.\n\n--b\n"
+     "content-type: text/html\nContent-Transfer-Encoding: base64\n\n"
+     "PHA+cmljaA==\n\n--b--\n", "rich"},
+    {"\n--b\nContent-Type: text/plain\n\nhow do I write it?\n",
+     "--b\nContent-Type: text/plain\n\nhow do I write it?"},
+    {"Content-Type: text/plain\n\n--b\nContent-Type: text/html\n\nx\n--b--\n",
+     "--b\nContent-Type: text/html\n\nx\n--b--"},
     /* all texts of an alternative */
     {"Content-Type: multipart/alternative; boundary=b\n\n--b\n"
      ROUND_A_PICTURE "--b--\n", "one\ntwo"},
