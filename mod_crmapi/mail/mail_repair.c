@@ -19,6 +19,9 @@
 #define SPLITS 5
 #define DOUBLES 20
 
+/* Folded lines before a header that has lost the beginning of its first field. */
+#define FOLDED 10
+
 #define BOUNDARY_CHARS 70       /* RFC 2046, 5.1.1; many have more */
 
 /* Bytes behind a header in which a boundary is looked for. */
@@ -114,6 +117,26 @@ static char *writable(repair_t *repair, const char *at)
     return repair->made + (at - repair->bytes);
 }
 
+/* Return the end of the header that begins at LINE: the empty line, or what is
+ * no field. *BITS_P gets the bits of its fields. */
+static const char *head_end(const repair_t *repair, const char *line,
+                            int *bits_p)
+{
+    for (int i = 0; line < repair->end && i < LINES; i++) {
+        const char *next = next_line(repair, line);
+
+        if (is_blank(line, next, 0)
+            || (*line != ' ' && *line != '\t' && !name_length(repair, line))) {
+            break;
+        }
+        if (*line != ' ' && *line != '\t') {
+            *bits_p |= field_bits(repair, line);
+        }
+        line = next;
+    }
+    return line;
+}
+
 /* ---- the beginning ------------------------------------------------------- */
 
 /* Skip the line "From " that a mailbox file has before a mail; not "From :", a
@@ -126,16 +149,34 @@ static const char *skip_from(const repair_t *repair, const char *line)
            && !field_bits(repair, line) ? next_line(repair, line) : line;
 }
 
-/* Return LINE, or the one below if that is a field of a program and LINE is none: some
- * write "---- Original message ----" before a mail. */
+/* Return whether a header begins at LINE, which is not the first line: with a field of
+ * a program, or with From and another field. */
+static int begins_head(const repair_t *repair, const char *line)
+{
+    int bits = 0;
+
+    if (field_bits(repair, line) & MACHINE
+        && strncasecmp(line, "Content-", 8)) {
+        return 1;
+    }
+    head_end(repair, line, &bits);
+    return name_length(repair, line) && bits & FROM && bits & ~FROM;
+}
+
+/* Return LINE, or the header below, if LINE is no field: some write "---- Original
+ * message ----" before a mail, and of some the first field has lost its beginning. */
 static const char *skip_title(const repair_t *repair, const char *line)
 {
     const char *next = next_line(repair, line);
 
-    return line < repair->end && next < repair->end
-           && !name_length(repair, line)
-           && field_bits(repair, next) & MACHINE
-           && strncasecmp(next, "Content-", 8) ? next : line;
+    if (line >= repair->end || name_length(repair, line)) {
+        return line;
+    }
+    for (int i = 0; i < FOLDED && next < repair->end
+         && strchr(" \t", *next); i++) {
+        next = next_line(repair, next);
+    }
+    return next < repair->end && begins_head(repair, next) ? next : line;
 }
 
 /* Move the beginning of the mail to its first field. */
@@ -161,26 +202,6 @@ static void skip_lead(repair_t *repair)
 }
 
 /* ---- blank lines --------------------------------------------------------- */
-
-/* Return the end of the header that begins at LINE: the empty line, or what is
- * no field. *BITS_P gets the bits of its fields. */
-static const char *head_end(const repair_t *repair, const char *line,
-                            int *bits_p)
-{
-    for (int i = 0; line < repair->end && i < LINES; i++) {
-        const char *next = next_line(repair, line);
-
-        if (is_blank(line, next, 0)
-            || (*line != ' ' && *line != '\t' && !name_length(repair, line))) {
-            break;
-        }
-        if (*line != ' ' && *line != '\t') {
-            *bits_p |= field_bits(repair, line);
-        }
-        line = next;
-    }
-    return line;
-}
 
 /* Put the ':' of each field right behind its name: there may be blanks before it
  * (RFC 5322, 4.5). */

@@ -47,6 +47,9 @@ static const struct {
     {"---- Original email message ----\r\nReturn-Path: <x@y.example>\r\n"
      "Subject: x\r\n\r\nwords", "words"},
     {"Hello\nSubject: is a word\n\nmore", "Hello\nSubject: is a word\n\nmore"},
+    {"Received from mx by mail\n" HEAD "\nbody\n", "body"},
+    {" of a field that is lost\n\tand more\n" HEAD "\nbody\n", "body"},
+    {"Hello\nFrom: is a word\n\nmore", "Hello\nFrom: is a word\n\nmore"},
     {HEAD "\nbody\n", "body"},
     /* before the header */
     {"\n" HEAD "\nbody\n", "body"},
