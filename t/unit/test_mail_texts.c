@@ -292,6 +292,10 @@ static const struct {
     {"\n<html><body></body></html>", "<html><body></body></html>"},
     /* HTML that says UTF-16 in ASCII */
     {"Content-Type: text/html\n\n<meta charset=unicode><p>words", "words"},
+    /* the charset that HTML names, one of several alternatives */
+    {"Content-Type: text/html\n\n<meta charset=koi8-r><p>\xc4\xc1", "да"},
+    {"Content-Type: multipart/alternative; boundary=b\n\n--b\n\nplain\n--b\n\n"
+     "other\n--b--\n", "plain"},
 };
 
 START_TEST(a_part_is_of_its_type)
@@ -316,7 +320,23 @@ static const struct {
     {"--b\nContent-Disposition: inline\n\nwords\n", "words", 0},
     {"--b\n\nwords\n--b\nContent-Disposition: inline; filename=n.txt\n\n"
      "notes\n", "words", 1},
+    {"--b\n\nwords\n--b\nContent-Disposition: attachment\n\nnotes\n", "words", 1},
+    {"--b\nContent-Disposition: attachment; filename=n.txt\n\nnotes\n--b\n\n"
+     "words\n", "words", 1},
 };
+
+START_TEST(what_is_kept_changes_no_text)
+{
+    static const crm_mail_options_t options = {.keep_original = 1};
+    static const char bytes[] = HEAD "Content-Type: multipart/alternative;"
+                                " boundary=b\n\n" ALTERNATIVES;
+    crm_mail_t mail;
+
+    crm_mail_read(&mail, bytes, sizeof(bytes) - 1, &options, crm_check_pool());
+    same("alternatives", mail.text, "plain");
+    ck_assert_ptr_nonnull(mail.display);
+}
+END_TEST
 
 START_TEST(a_file_that_is_shown_is_a_file)
 {
@@ -1040,6 +1060,7 @@ int main(void)
                         COUNT(forms));
     tcase_add_loop_test(texts, an_invitation_alone_is_a_text, 0,
                         COUNT(invitations));
+    tcase_add_test(texts, what_is_kept_changes_no_text);
     tcase_add_loop_test(texts, a_file_that_is_shown_is_a_file, 0,
                         COUNT(named));
     tcase_add_loop_test(texts, what_a_provider_certifies_is_read, 0,
