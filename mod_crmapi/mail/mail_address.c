@@ -104,7 +104,8 @@ static int visit_list(InternetAddressList *list, sent_t *sent, visit_fn visit,
 }
 
 /* Return VALUE, a header, as it was before some programs escaped its brackets and
- * quotes for HTML; in POOL if it is another. */
+ * quotes for HTML; in POOL if it is another. With a quote that is not escaped nothing
+ * is: "&quot; &lt;"@example.org is an address (RFC 5322, 3.4.1). */
 static const char *unescaped(const char *value, apr_pool_t *pool)
 {
     static const struct {
@@ -113,7 +114,7 @@ static const char *unescaped(const char *value, apr_pool_t *pool)
     } names[] = {{"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}};
     char *made, *out;
 
-    if (strchr(value, '<') || !strstr(value, names[0].name)) {
+    if (strpbrk(value, "<\"") || !strstr(value, names[0].name)) {
         return value;
     }
     made = out = apr_palloc(pool, strlen(value) + 1);
@@ -245,6 +246,29 @@ static int is_angled(const char *value)
            && (value[at] == ':' || !strchr(value, ':'));
 }
 
+/* Return whether a quoted string of VALUE is the local part of an address (RFC 5322,
+ * 3.4.1): what stands in it, or beside it in a comment, is no other one's. */
+static int has_quoted_local(const char *value)
+{
+    int comments = 0, quoted = 0;
+
+    for (const char *c = value; *c; c++) {
+        if (*c == '\\' && c[1] && (comments || quoted)) {
+            c++;
+        }
+        else if (*c == '"' && !comments) {
+            quoted = !quoted;
+            if (!quoted && c[1 + strspn(c + 1, " \t\r\n")] == '@') {
+                return 1;
+            }
+        }
+        else if (!quoted) {
+            comments += *c == '(' ? 1 : *c == ')' && comments ? -1 : 0;
+        }
+    }
+    return 0;
+}
+
 /* Call VISIT for the addresses in all headers NAME of MIME. Return 1 if it
  * stopped. Some mails encode the address together with the name. */
 static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
@@ -268,7 +292,7 @@ static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
                 && visit_words(decoded, 1, visit, baton, pool))
                || visit_value(crm_mail_recode(raw, hint, pool), visit, baton,
                               pool);
-        if (!done) {
+        if (!done && !has_quoted_local(raw)) {
             done = (strstr(raw, "=?")
                     && visit_value(decoded, visit, baton, pool))
                    || visit_words(decoded, 1, visit, baton, pool)

@@ -103,6 +103,13 @@ static const struct {
     {"From: &quot;Hopper, Grace&quot; &lt;" GRACE "&gt;\n", GRACE,
      "Hopper, Grace", NULL},
     {"From: &lt;" GRACE "&gt;\n", GRACE, NULL, NULL},
+    /* no mailbox of example.net, and no comment, as they stand */
+    {"From: \"&quot; &lt;" GRACE "&gt; &quot;\"@example.net\n", NULL, NULL, NULL},
+    {"From: \"&quot;&lt;" GRACE "&gt;\"@example.net\n", NULL, NULL, NULL},
+    {"From: eve@example.net (&quot;) (&lt;" GRACE "&gt;)\n", "eve@example.net",
+     NULL, NULL},
+    {"From: eve@example.net (\\) &lt;" GRACE "&gt;)\n", "eve@example.net",
+     ") <" GRACE ">", NULL},
     {"From: \\\"Grace Hopper\\\" <" GRACE ">\n", GRACE, "Grace Hopper", NULL},
     {"From: \\'Grace\\' <" GRACE ">\n", GRACE, "Grace", NULL},
     /* a colon that begins no group */
@@ -113,6 +120,12 @@ static const struct {
     /* a mailbox of example.net, not of example.org (RFC 5322, 3.4.1) */
     {"From: \"grace@example.org\"@example.net\n", NULL, NULL, NULL},
     {"From: <\"x grace@example.org\"@example.net>\n", NULL, NULL, NULL},
+    {"From: \"grace@example.org x\"@example.net\n", NULL, NULL, NULL},
+    {"From: \"<grace@example.org> \" @example.net\n", NULL, NULL, NULL},
+    {"From: \"\\\"<grace@example.org>\"@example.net\n", NULL, NULL, NULL},
+    {"From: (\") \"<grace@example.org> \"@example.net (\")\n", NULL, NULL, NULL},
+    {"From: \"x y\"@example.net (grace@example.org)\n", NULL, NULL, NULL},
+    {"From: x \"\"@example.net, Grace <" GRACE ">\n", GRACE, "Grace", NULL},
     /* as it was sent (contract 17.2) */
     {"From: Grace <g@xn--bcher-kva.example>\n", "g@xn--bcher-kva.example",
      "Grace", NULL},
