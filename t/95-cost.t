@@ -105,6 +105,13 @@ my @PARSERS = (
         "\3\0\1\x37\0\0\0\0", "\x1e\0\x07\x37\1\0\0\0\1\0\0\0a\0\0\0",
         "\x1e\x10\x07\x37\1\0\0\0\1\0\0\0a\0\0\0",
         "\3\0\1\x80" . "\0" x 28],
+    [mail => "RTF", "Content-Type: application/rtf\r\n\r\n{\\rtf1\\ansicpg9999 ",
+        "}", 4096, "\\'e4", "\xe4\\~", "{", ["{", "}"], "\\par ", "\\f1\xe4\\f2\xe4",
+        "\\u228?", "\\u-10179 ", "\\", "\\bin1 ", "{\\*", "\\ansicpg949 \xe4"],
+    [mail => "compressed RTF", $TNEF . base64("\1\3\x90\6\0\0\x28\0\0"
+        . "\1\0\0\0\2\1\x09\x10\1\0\0\0\xec\x27\0\0\0\0\0\0\0\0\0\0LZFu\0\0\0\0\0"),
+        base64("\0" x 10242), 2048, map { base64($_ x 3) } "\xff\0\x0f\0\x0f",
+        "\xff" . "\x0c\x1f" x 8, "\0" . "\\'e4\\~ab"],
     [mail => "UTF-7", "Content-Type: text/plain; charset=utf-7\r\n\r\n", "\r\n",
         2048, "+", "+-", "+AOQ-", "+A"],
     [mail => "a report", "Content-Type: multipart/report; boundary=b;"

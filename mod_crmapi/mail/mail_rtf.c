@@ -109,6 +109,9 @@ typedef struct reader_t {
     crm_buf_t *text;
     crm_buf_t bytes;            /* of the text, in PAGE */
     int page;                   /* the code page of BYTES */
+    const char *charset;        /* its label; NULL: it is not known */
+    crm_mail_guess_t guess;     /* of the bytes in a code page that is not known */
+    apr_pool_t *scratch;        /* there may be many texts of a few bytes */
     int default_page, default_font;
     int pages[FONTS];           /* of fonts; 0: the default */
     group_t groups[DEPTH];
@@ -151,6 +154,16 @@ static group_t *group(reader_t *reader)
     return &reader->groups[reader->depth];
 }
 
+/* Set the code page of the bytes to come. */
+static void begin_page(reader_t *reader, int page)
+{
+    const char *label = apr_psprintf(reader->bytes.pool, "cp%d", page);
+
+    reader->page = page;
+    reader->charset = crm_mail_label(label).coding == CRM_MAIL_UNKNOWN
+                      ? NULL : label;
+}
+
 /* Write the bytes that have no text yet. */
 static void flush(reader_t *reader)
 {
@@ -164,10 +177,11 @@ static void flush(reader_t *reader)
         crm_buf_add(reader->text, bytes->data, bytes->len);
     }
     else {
-        crm_buf_puts(reader->text, crm_mail_utf8(
+        crm_buf_puts(reader->text, crm_mail_utf8_or(
                          bytes->data, bytes->len,
-                         apr_psprintf(bytes->pool, "cp%d", reader->page),
-                         bytes->pool));
+                         reader->charset, NULL, &reader->guess,
+                         reader->scratch));
+        apr_pool_clear(reader->scratch);
     }
     bytes->len = 0;
 }
@@ -198,7 +212,7 @@ static void add_byte(reader_t *reader, char c)
     }
     if (page != reader->page) {
         flush(reader);
-        reader->page = page;
+        begin_page(reader, page);
     }
     crm_buf_putc(&reader->bytes, c);
 }
@@ -389,10 +403,11 @@ const char *crm_mail_rtf(const char *rtf, apr_size_t len, apr_pool_t *pool)
     }
     crm_buf_init(&text, len / 4 + 64, pool);
     crm_buf_init(&reader->bytes, 256, pool);
+    apr_pool_create(&reader->scratch, pool);
     reader->text = &text;
     reader->at = rtf;
     reader->end = rtf + (len < CRM_MAIL_RTF_BYTES ? len : CRM_MAIL_RTF_BYTES);
-    reader->page = reader->default_page = 1252;
+    reader->default_page = 1252;
     reader->groups[0] = (group_t){.after = 1};
     while (reader->at < reader->end) {
         char c = *reader->at++;
@@ -406,6 +421,7 @@ const char *crm_mail_rtf(const char *rtf, apr_size_t len, apr_pool_t *pool)
         }
     }
     flush(reader);
+    apr_pool_destroy(reader->scratch);
     crm_buf_putc(&text, '\0');
     return crm_mail_utf8(text.data, text.len - 1, "utf-8", pool);
 }

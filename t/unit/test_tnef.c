@@ -3,6 +3,7 @@
 #include "crm_check.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "apr_base64.h"
 #include "apr_strings.h"
@@ -358,6 +359,37 @@ START_TEST(rtf_of_any_depth_is_read)
 }
 END_TEST
 
+/* Return how long it takes to read texts of one byte, behind BEGIN. */
+static double read_bytes(const char *begin)
+{
+    apr_pool_t *pool = crm_check_pool();
+    clock_t before;
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, CRM_MAIL_RTF_BYTES, pool);
+    crm_buf_puts(&buf, begin);
+    while (buf.len < CRM_MAIL_RTF_BYTES) {
+        crm_buf_puts(&buf, "\xe4\\~");
+    }
+    before = clock();
+    crm_mail_rtf(buf.data, buf.len, pool);
+    return (double)(clock() - before) / CLOCKS_PER_SEC;
+}
+
+/* What charset they are in is guessed a few times, not for each text. */
+START_TEST(rtf_of_no_code_page_costs_little_more)
+{
+    static const char *const begins[] = {
+        "{\\rtf1\\ansicpg9999 ", "{\\rtf1\\ansicpg949 "
+    };
+    double known = read_bytes("{\\rtf1\\ansicpg1252 ");
+    double other = read_bytes(begins[_i]);
+
+    ck_assert_msg(other < 4 * known, "%s: %.2f s, not %.2f s", begins[_i], other,
+                  known);
+}
+END_TEST
+
 START_TEST(a_mail_without_a_text_has_that_of_rtf)
 {
     static const crm_mail_options_t options;
@@ -401,6 +433,7 @@ int main(void)
     tcase_add_test(files, broken_rtf_is_unpacked_as_far_as_it_goes);
     tcase_add_loop_test(files, rtf_is_read_as_it_shows, 0, COUNT(shows));
     tcase_add_test(files, rtf_of_any_depth_is_read);
+    tcase_add_loop_test(files, rtf_of_no_code_page_costs_little_more, 0, 2);
     tcase_add_test(files, a_mail_without_a_text_has_that_of_rtf);
     suite_add_tcase(suite, files);
     return crm_check_main(suite);
