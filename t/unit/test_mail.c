@@ -685,6 +685,8 @@ static const struct {
     {"Subject: відпустка\nIn-Reply-To: <a@b>", "auto-reply"},
     {"Subject: почивка\nIn-Reply-To: <a@b>", "auto-reply"},
     {"Subject: отпуск 2027\nIn-Reply-To: <a@b>", NULL},
+    {"Subject: Autoreplying\nIn-Reply-To: <a@b>", NULL},
+    {"Subject: Oooé\nIn-Reply-To: <a@b>", NULL},
 };
 
 START_TEST(a_mail_is_automatic_or_a_persons)
@@ -761,6 +763,12 @@ static const struct {
     {"a report without fields", "postmaster@exchange.example",
      REPORT "--b\n\nIl messaggio non è stato recapitato. #5.1.10#\n--b\nContent-Type: message/rfc822\n\n" OURS "--b--\n",
      "bounce", "5.1.10", CRM_MAIL_NO_ADDRESS, 1},
+    {"a field that is folded", "MAILER-DAEMON@mx.example",
+     REPORT "--b\n\nsorry\n--b\nContent-Type: message/delivery-status\n\n"
+     "Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822;\n ada@example.org\n"
+     "Action: failed\nDiagnostic-Code: smtp; 550\n\t5.1.1\n unknown\n\n--b\n"
+     "Content-Type: message/rfc822\n\n" OURS "--b--\n",
+     "bounce", "5.1.1", CRM_MAIL_NO_ADDRESS, 1},
     {"fields of RFC 3464", "MAILER-DAEMON@mx.example",
      REPORT "--b\n\nsorry\n--b\nContent-Type: message/delivery-status\n\n"
      "Reporting-MTA: dns; mx\n\nFinal-Recipient: rfc822; ada@example.org\n"
