@@ -186,11 +186,13 @@ static const char *name_beside(const char *text, apr_size_t len,
 
 /* Call VISIT for each word of VALUE that is an address, with what stands before
  * it since the last one, else after it, as its name: for headers that are not
- * well-formed. ANGLED: only for those behind a '<'. Return 1 if it stopped. */
-static int visit_words(const char *value, int angled, visit_fn visit,
-                       void *baton, apr_pool_t *pool)
+ * well-formed. ANGLED: only for those behind a '<'. OPEN: only for those that stand
+ * there, too: VALUE, or outside() of VALUE, whose names are decoded. Return 1 if it
+ * stopped. */
+static int visit_words(const char *value, const char *open, int angled,
+                       visit_fn visit, void *baton, apr_pool_t *pool)
 {
-    const char *before = value;
+    const char *before = value, *begin = value;
 
     value += strspn(value, AROUND);
     while (*value) {
@@ -203,10 +205,14 @@ static int visit_words(const char *value, int angled, visit_fn visit,
         after = value + len;
         if (len && strncmp(after, "\"@", 2) && memchr(value, '@', len)
             && !crm_text_email(value, len) && crm_text_valid_utf8(value, len)
-            && (!angled || (value > before && value[-1] == '<'))) {
+            && (!angled || (value > before && value[-1] == '<'))
+            && open[value - begin] == *value) {
             name = name_beside(before, (apr_size_t)(value - before), pool);
             if (!name && !strchr(after, '@')) {
                 name = name_beside(after, strlen(after), pool);
+            }
+            if (name && open != begin) {
+                name = crm_mail_decode(name, NULL, pool);
             }
             if (visit(baton, apr_pstrmemdup(pool, value, len), name)) {
                 return 1;
@@ -246,27 +252,48 @@ static int is_angled(const char *value)
            && (value[at] == ':' || !strchr(value, ':'));
 }
 
-/* Return whether a quoted string of VALUE is the local part of an address (RFC 5322,
- * 3.4.1): what stands in it, or beside it in a comment, is no other one's. */
-static int has_quoted_local(const char *value)
+/* Return the end of the encoded word that begins at C (RFC 2047, 2), NULL if neither it
+ * nor one behind it has an end. */
+static const char *word_end(const char *c)
 {
+    const char *encoding = strchr(c + 2, '?');
+    const char *text = encoding ? strchr(encoding + 1, '?') : NULL;
+    const char *end = text ? strstr(text + 1, "?=") : NULL;
+
+    return end ? end + 2 : NULL;
+}
+
+/* Return VALUE, a header that is not decoded yet, with a blank for each character of
+ * comments, quoted strings (RFC 5322, 3.2) and encoded words, in POOL. *LOCAL_P: a
+ * quoted string is the local part of an address (RFC 5322, 3.4.1). */
+static const char *outside(int *local_p, const char *value, apr_pool_t *pool)
+{
+    char *open = apr_pstrdup(pool, value);
+    const char *word = open;    /* where the last encoded word ends; NULL: there is no
+                                   other one */
     int comments = 0, quoted = 0;
 
-    for (const char *c = value; *c; c++) {
-        if (*c == '\\' && c[1] && (comments || quoted)) {
-            c++;
+    *local_p = 0;
+    for (char *c = open; *c; c++) {
+        int inside = comments || quoted || (word && c < word);
+
+        if (!inside && word && !strncmp(c, "=?", 2)) {
+            word = word_end(c);
+            inside = word != NULL;
         }
-        else if (*c == '"' && !comments) {
+        else if (*c == '\\' && c[1] && (comments || quoted)) {
+            *c++ = ' ';
+        }
+        else if (*c == '"' && !comments && (quoted || !inside)) {
+            *local_p |= quoted && c[1 + strspn(c + 1, " \t\r\n")] == '@';
             quoted = !quoted;
-            if (!quoted && c[1 + strspn(c + 1, " \t\r\n")] == '@') {
-                return 1;
-            }
         }
-        else if (!quoted) {
-            comments += *c == '(' ? 1 : *c == ')' && comments ? -1 : 0;
+        else if ((*c == '(' || *c == ')') && !quoted && (comments || !inside)) {
+            comments += *c == '(' ? 1 : comments ? -1 : 0;
         }
+        *c = inside ? ' ' : *c;
     }
-    return 0;
+    return open;
 }
 
 /* Call VISIT for the addresses in all headers NAME of MIME. Return 1 if it
@@ -281,22 +308,27 @@ static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
 
     for (int i = 0; i < count && !done; i++) {
         GMimeHeader *header = g_mime_header_list_get_header_at(headers, i);
-        const char *raw = g_mime_header_get_raw_value(header), *decoded;
+        const char *raw = g_mime_header_get_raw_value(header);
+        const char *recoded, *decoded, *open;
+        int local = 0;
 
         if (!raw || strcasecmp(g_mime_header_get_name(header), name)) {
             continue;
         }
         raw = as_meant(raw, pool);
+        recoded = crm_mail_recode(raw, hint, pool);
         decoded = crm_mail_decode(raw, hint, pool);
-        done = (is_angled(decoded)
-                && visit_words(decoded, 1, visit, baton, pool))
-               || visit_value(crm_mail_recode(raw, hint, pool), visit, baton,
-                              pool);
-        if (!done && !has_quoted_local(raw)) {
-            done = (strstr(raw, "=?")
-                    && visit_value(decoded, visit, baton, pool))
-                   || visit_words(decoded, 1, visit, baton, pool)
-                   || visit_words(decoded, 0, visit, baton, pool);
+        done = (is_angled(decoded) && strchr(raw, '<')
+                && visit_words(decoded, decoded, 1, visit, baton, pool))
+               || visit_value(recoded, visit, baton, pool);
+        open = done ? NULL : outside(&local, recoded, pool);
+        if (!done && !local) {
+            done = visit_words(recoded, open, 1, visit, baton, pool)
+                   || visit_words(recoded, open, 0, visit, baton, pool)
+                   || (strstr(raw, "=?")
+                       && visit_value(decoded, visit, baton, pool))
+                   || visit_words(decoded, decoded, 1, visit, baton, pool)
+                   || visit_words(decoded, decoded, 0, visit, baton, pool);
         }
     }
     return done;
