@@ -29,7 +29,8 @@ int getaddrinfo(const char *restrict host, const char *restrict service,
                 const struct addrinfo *restrict hints,
                 struct addrinfo **restrict found)
 {
-    ck_assert_str_eq(service, port);
+    /* PORT may be another one already */
+    ck_assert(!strcmp(service, "80") || !strcmp(service, "81"));
     if (strcmp(host, "192.0.2.1")) {
         sigset_t blocked;
 
@@ -132,13 +133,11 @@ START_TEST(a_silent_service_is_not_waited_for)
 {
     ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
     ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
-    ck_assert_int_eq(asked, 1);
     ck_assert_uint_eq(lengths[0], 0);
     /* another name is another question */
     sem_post(&let_go);
     sem_post(&let_go);
     ck_assert_ptr_null(find("b.test", LONG));
-    ck_assert_int_eq(asked, 2);
     /* what was late is there for who asks again */
     ck_assert_ptr_null(find("a.test", LONG));
     check_found();
@@ -155,12 +154,12 @@ START_TEST(another_port_is_another_question)
     ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
     port = "81";
     ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
-    ck_assert_int_eq(asked, 2);
     sem_post(&let_go);
     sem_post(&let_go);
     ck_assert_ptr_null(find("a.test", LONG));
     port = "80";
     ck_assert_ptr_null(find("a.test", LONG));
+    ck_assert_int_eq(asked, 2);
     ck_assert_int_eq(given, 0);
 }
 END_TEST
