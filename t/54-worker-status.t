@@ -141,12 +141,15 @@ subtest "jobs that fail, that are given up, and whose end is not recorded" => su
         $w->ctl("workspace", "release", $w->id) if $n == 59;
         is(becomes($failed, $before->{$failed} + $n - 58), $before->{$failed}
             + $n - 58, "attempt $n: an error");
-        like(scalar sql($database, "SELECT last_error FROM crmapi.job WHERE payload"
-            . " ->> 'enrollment_id' = '$id'"), qr/sequence_template/,
+        ok(wait_for(sub { sql($database, "SELECT 1 FROM crmapi.job
+            WHERE payload ->> 'enrollment_id' = '$id' AND state = 'ready'
+              AND last_error ~ 'sequence_template'") }, 10),
             "which job list shows") if $n == 59;
     }
     is(becomes($dead, $before->{$dead} + 1), $before->{$dead} + 1,
         "the last one: given up");
+    ok(wait_for(sub { !sql($database, "SELECT 1 FROM crmapi.job
+        WHERE state = 'leased'") }, 10), "and ended");
     sql($database, "ALTER TABLE crmapi.away RENAME TO sequence_template;
         CREATE FUNCTION public.none() RETURNS trigger LANGUAGE plpgsql AS
             \$\$BEGIN RETURN NULL; END\$\$;
@@ -158,6 +161,30 @@ subtest "jobs that fail, that are given up, and whose end is not recorded" => su
     is(becomes($lost, $before->{$lost} + 1), $before->{$lost} + 1,
         "a job that is not this worker's any more");
     sql($database, "DROP TRIGGER a_none ON crmapi.job; DELETE FROM crmapi.job");
+};
+
+subtest "a lease that is lost while its job is given up" => sub {
+    my $lost = 'crmapid_leases_lost_total{lane="sequence"}';
+    my $before = metrics()->{$lost};
+    my $template = $w->template([{ email_subject => "S", email_body => "B",
+        delay => "0s" }]);
+    $w->ctl("workspace", "hold", $w->id);
+    my $id = $w->start($template, auto_approve => true, contact =>
+        { first_name => "G", emails => ["g\@x.org"] })->{enrollment_id};
+    # somebody else has it as soon as it was claimed
+    sql($database, "CREATE FUNCTION public.steal() RETURNS trigger LANGUAGE plpgsql
+            AS \$\$BEGIN UPDATE crmapi.job SET leased_by = 'other'
+                WHERE id = NEW.id; RETURN NULL; END\$\$;
+        CREATE TRIGGER a_steal AFTER UPDATE ON crmapi.job FOR EACH ROW
+            WHEN (NEW.attempts > 60 AND NEW.leased_by <> 'other')
+            EXECUTE FUNCTION public.steal();
+        UPDATE crmapi.job SET attempts = 60, run_at = now()
+            WHERE payload ->> 'enrollment_id' = '$id'");
+    $worker->expect_log(qr/CRM3101: .*attempt 61: too many attempts/);
+    $w->ctl("workspace", "release", $w->id);
+    is(becomes($lost, $before + 1), $before + 1, "is counted");
+    is(metrics()->{crmapid_database_errors_total}, 0, "and no fault of the database");
+    sql($database, "DROP TRIGGER a_steal ON crmapi.job; DELETE FROM crmapi.job");
 };
 
 subtest "jobs by lane and state" => sub {

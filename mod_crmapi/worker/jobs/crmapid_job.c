@@ -249,11 +249,6 @@ static crm_error_t *set_back(crmd_work_t *work, const crmd_kind_t *kind,
     const char *reason = error->log ? error->log : error->message;
 
     crm_db_rollback(work->conn);
-    if (crm_error_is(error, "CRM01")) { /* crmapi.job_hold() */
-        lost_lease(work);
-        work->end = CRMD_ENDED;
-        return NULL;
-    }
     crm_metrics_add(&work->stats->failed, 1);
     crmd_logf(error->code == CRM_E_UNAVAILABLE ? CRM_LOG_WARNING : CRM_LOG_ERR,
               "CRM3101: job %s (%s), attempt %d: %s", work->job->id,
@@ -289,6 +284,7 @@ static crm_error_t *finish(crmd_work_t *work)
     return NULL;
 }
 
+/* Run the job of WORK. Errors: CRM01 of crmapi.job_hold(), those of the database. */
 static crm_error_t *run(crmd_work_t *work, const crmd_kind_t *kinds)
 {
     const crmd_kind_t *kind = find_kind(kinds, work->job->kind);
@@ -309,10 +305,10 @@ static crm_error_t *run(crmd_work_t *work, const crmd_kind_t *kinds)
         CRM_ERR(crmd_mark_check(work->config, work->conn, work->pool));
         return crmd_work_return(work);
     }
-    if (error) {
-        CRM_ERR(set_back(work, kind, error));
+    if (error && !crm_error_is(error, "CRM01")) {
+        error = set_back(work, kind, error);
     }
-    return finish(work);
+    return error ? error : finish(work);
 }
 
 /* Run and count the job of WORK. */
@@ -325,6 +321,11 @@ static crm_error_t *run_counted(crmd_work_t *work,
     crm_metrics_add(&work->stats->busy, 1);
     claimer->hold(claimer->baton, work->job);
     error = run(work, claimer->kinds);
+    if (crm_error_is(error, "CRM01")) {
+        crm_db_rollback(work->conn);
+        lost_lease(work);
+        error = NULL;
+    }
     claimer->hold(claimer->baton, NULL);
     crmd_stats_less(&work->stats->busy);
     crm_metrics_observe(&work->stats->times, crm_time_monotonic() - begun);
