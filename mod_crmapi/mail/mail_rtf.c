@@ -226,13 +226,84 @@ static void add_text(reader_t *reader, const char *text)
     }
 }
 
-/* Add the character CODE; those beyond 0xffff come in two halves. */
-static void add_code(reader_t *reader, long code)
+/* ---- control words, with the number behind them; HAS: there is one -------- */
+
+typedef void control_fn(reader_t *reader, long number, int has);
+
+static void begin_fonts(reader_t *reader, long number, int has)
 {
-    unsigned value = (unsigned)(code & 0xffff);
+    (void)number;
+    (void)has;
+    group(reader)->fonts = 1;
+}
+
+static void hide(reader_t *reader, long number, int has)
+{
+    group(reader)->hidden = !has || number;
+}
+
+static void set_plain(reader_t *reader, long number, int has)
+{
+    (void)number;
+    (void)has;
+    group(reader)->font = reader->default_font;
+    group(reader)->hidden = 0;
+}
+
+static void set_default_font(reader_t *reader, long number, int has)
+{
+    (void)has;
+    reader->default_font = group(reader)->font = (int)number;
+}
+
+static void set_font(reader_t *reader, long number, int has)
+{
+    group(reader)->font = has ? (int)number : reader->default_font;
+}
+
+/* Set the code page of the font that the table of fonts defines. */
+static void set_page(reader_t *reader, long number, int has)
+{
+    int font = group(reader)->font;
+
+    (void)has;
+    if (group(reader)->fonts && font >= 0 && font < FONTS) {
+        reader->pages[font] = (int)number;
+    }
+}
+
+static void set_charset(reader_t *reader, long number, int has)
+{
+    for (size_t i = 0; i < CRM_NELTS(sets); i++) {
+        if (sets[i].set == number) {
+            set_page(reader, sets[i].page, has);
+        }
+    }
+}
+
+static void set_default_page(reader_t *reader, long number, int has)
+{
+    (void)has;
+    if (number > 0 && number < 65536) {
+        reader->default_page = (int)number;
+    }
+}
+
+/* Set how many characters stand for one of Unicode. */
+static void set_after(reader_t *reader, long number, int has)
+{
+    (void)has;
+    group(reader)->after = number >= 0 && number < 10 ? (int)number : 1;
+}
+
+/* Add the character NUMBER; those beyond 0xffff come in two halves. */
+static void add_code(reader_t *reader, long number, int has)
+{
+    unsigned value = (unsigned)(number & 0xffff);
     char text[5] = "";
     int len = 0;
 
+    (void)has;
     reader->left = 0;
     if (value >= 0xd800 && value < 0xdc00) {
         reader->high = value;
@@ -249,66 +320,40 @@ static void add_code(reader_t *reader, long code)
     reader->left = group(reader)->after;
 }
 
-/* Set the code page of the font that the table of fonts defines. */
-static void set_page(reader_t *reader, int page)
+static void skip_bytes(reader_t *reader, long number, int has)
 {
-    int font = group(reader)->font;
-
-    if (group(reader)->fonts && font >= 0 && font < FONTS) {
-        reader->pages[font] = page;
+    (void)has;
+    if (number > 0) {
+        reader->at += number < reader->end - reader->at ? number
+                      : reader->end - reader->at;
     }
 }
 
-/* Apply the control WORD with NUMBER; HAS: there is one. */
+static const struct {
+    const char *word;
+    control_fn *apply;
+} controls[] = {
+    {"fonttbl", begin_fonts}, {"v", hide}, {"plain", set_plain},
+    {"deff", set_default_font}, {"f", set_font}, {"fcharset", set_charset},
+    {"cpg", set_page}, {"ansicpg", set_default_page}, {"uc", set_after},
+    {"u", add_code}, {"bin", skip_bytes}
+};
+
+/* Apply the control WORD. */
 static void apply(reader_t *reader, const char *word, long number, int has)
 {
-    for (size_t i = 0; i < CRM_NELTS(texts); i++) {
-        if (!strcmp(word, texts[i].word)) {
-            add_text(reader, texts[i].text);
-            return;
-        }
-    }
     if (CRM_IS_ONE_OF(word, unseen)) {
         group(reader)->skipped = 1;
     }
-    else if (!strcmp(word, "fonttbl")) {
-        group(reader)->fonts = 1;
-    }
-    else if (!strcmp(word, "v")) {
-        group(reader)->hidden = !has || number;
-    }
-    else if (!strcmp(word, "plain")) {
-        group(reader)->font = reader->default_font;
-        group(reader)->hidden = 0;
-    }
-    else if (!strcmp(word, "deff")) {
-        reader->default_font = group(reader)->font = (int)number;
-    }
-    else if (!strcmp(word, "f")) {
-        group(reader)->font = has ? (int)number : reader->default_font;
-    }
-    else if (!strcmp(word, "fcharset")) {
-        for (size_t i = 0; i < CRM_NELTS(sets); i++) {
-            if (sets[i].set == number) {
-                set_page(reader, sets[i].page);
-            }
+    for (size_t i = 0; i < CRM_NELTS(texts); i++) {
+        if (!strcmp(word, texts[i].word)) {
+            add_text(reader, texts[i].text);
         }
     }
-    else if (!strcmp(word, "cpg")) {
-        set_page(reader, (int)number);
-    }
-    else if (!strcmp(word, "ansicpg") && number > 0 && number < 65536) {
-        reader->default_page = (int)number;
-    }
-    else if (!strcmp(word, "uc")) {
-        group(reader)->after = number >= 0 && number < 10 ? (int)number : 1;
-    }
-    else if (!strcmp(word, "u")) {
-        add_code(reader, number);
-    }
-    else if (!strcmp(word, "bin") && number > 0) {
-        reader->at += number < reader->end - reader->at ? number
-                      : reader->end - reader->at;
+    for (size_t i = 0; i < CRM_NELTS(controls); i++) {
+        if (!strcmp(word, controls[i].word)) {
+            controls[i].apply(reader, number, has);
+        }
     }
 }
 
