@@ -253,8 +253,7 @@ int crm_db_reset(crm_conn_t *conn, apr_pool_t *pool)
     if (!PQresetStart(pg)) {
         return 0;
     }
-    while (state == PGRES_POLLING_READING
-           || state == PGRES_POLLING_WRITING) {
+    while (state == PGRES_POLLING_READING || state == PGRES_POLLING_WRITING) {
         if (!wait_events(&events, conn, state == PGRES_POLLING_READING
                          ? POLLIN : POLLOUT)) {
             return 0;
