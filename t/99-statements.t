@@ -94,7 +94,7 @@ my @EXCEPTIONS = (
 # and transition tables. PostgreSQL's checks of foreign keys are seen in the same
 # way.
 my $nested = qr/\bTG_(?:ARGV|OP)\b|\b(?:NEW|OLD|own|event_add|is_(?:closed|held))\.\w
-    |\bFROM\ changed\ [nr]\b|\bFROM\ ONLY\ "crmapi"/x;
+    |\bFROM\ (?:changed\ n|made\ m)\b|\bFROM\ ONLY\ "crmapi"/x;
 my @statements = grep { $_->[1] !~ $nested } postgres()->statements,
     CrmTest::Postgres::recorded_statements();
 my %seen;
