@@ -17,11 +17,14 @@ my $w = workspace($httpd);
 my $c = $w->client;
 my %table = (contacts => "contact", companies => "company");
 
-# PATH filtered by QUERY has the ids of WANT, newest first, on pages with numbers
-# and by cursor; with the exact total.
+my %made_at;        # when made() made the row of an id
+
+# PATH filtered by QUERY has the rows IDS, newest first (those of one
+# millisecond by their ids), on pages with numbers and by cursor; with the exact total.
 sub is_found {
-    my ($path, $query, $want, $name) = @_;
+    my ($path, $query, $ids, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $want = [sort { "$made_at{$b} $b" cmp "$made_at{$a} $a" } @$ids];
     my $r = $c->get("/api/v1/$path", query => { %$query, page_size => 100 });
 
     status_is($r, 200, $name) or return;
@@ -40,7 +43,11 @@ sub is_found {
 }
 
 # Make a row of PATH with FIELDS and return its id.
-sub made { return $w->made(@_)->{id} }
+sub made {
+    my $row = $w->made(@_);
+    $made_at{$row->{id}} = $row->{created_at};
+    return $row->{id};
+}
 
 # ---- custom fields --------------------------------------------------------------
 
