@@ -554,13 +554,9 @@ crm_party_t *crm_parties_create(crm_parties_t *parties,
 void crm_party_fits(crm_input_t *input, const crm_field_t *field,
                     const char *bind, const char *prefix)
 {
-    json_object *value;
-    crm_buf_t json;
+    json_object *value = json_tokener_parse(crm_type_json(field, bind,
+                                                          input->pool));
 
-    crm_buf_init(&json, 256, input->pool);
-    crm_type_write(&json, field, bind, strlen(bind));
-    crm_buf_putc(&json, '\0');
-    value = json_tokener_parse(json.data);
     crm_type_parse(&bind, input, field,
                    apr_pstrcat(input->pool, prefix, field->name, NULL), value);
     json_object_put(value);

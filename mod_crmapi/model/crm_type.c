@@ -91,14 +91,13 @@ void crm_type_write(crm_buf_t *buf, const crm_field_t *field,
     }
 }
 
-/* Return VALUE, a bind of FIELD, as JSON in POOL. */
-static const char *json_of(const crm_field_t *field, const char *value,
-                           apr_pool_t *pool)
+const char *crm_type_json(const crm_field_t *field, const char *text,
+                          apr_pool_t *result_pool)
 {
     crm_buf_t buf;
 
-    crm_buf_init(&buf, strlen(value) + 16, pool);
-    field->type->write(&buf, value, strlen(value));
+    crm_buf_init(&buf, strlen(text) + 16, result_pool);
+    field->type->write(&buf, text, strlen(text));
     crm_buf_putc(&buf, '\0');
     return buf.data;
 }
@@ -109,8 +108,8 @@ int crm_type_equal(const crm_field_t *field, const char *a, const char *b,
     if (!a || !b || !strcmp(a, b)) {
         return a == b || (a && b);
     }
-    return crm_json_equal(json_of(field, a, scratch_pool),
-                          json_of(field, b, scratch_pool), scratch_pool);
+    return crm_json_equal(crm_type_json(field, a, scratch_pool),
+                          crm_type_json(field, b, scratch_pool), scratch_pool);
 }
 
 void crm_field_schema(crm_buf_t *buf, const crm_field_t *field,

@@ -146,6 +146,10 @@ void crm_type_parse(const char **bind_p, crm_input_t *input,
 void crm_type_write(crm_buf_t *buf, const crm_field_t *field,
                     const char *text, apr_size_t len);
 
+/* Return TEXT, a bind or output of FIELD that is not null, as JSON in RESULT_POOL. */
+const char *crm_type_json(const crm_field_t *field, const char *text,
+                          apr_pool_t *result_pool);
+
 /* Return whether A and B, binds or output of FIELD (NULL for null), are equal
  * as JSON values: 12.5 equals 12.5000, and the order of members is ignored. */
 int crm_type_equal(const crm_field_t *field, const char *a, const char *b,

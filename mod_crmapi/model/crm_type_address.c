@@ -249,12 +249,8 @@ void crm_type_merge(const char **merged_p, const crm_field_t *field,
 {
     const kind_t *kind = kind_of(field);
     apr_array_header_t *list = apr_array_make(pool, 8, sizeof(address_t));
-    crm_buf_t compact;
 
-    crm_buf_init(&compact, strlen(have) + 1, pool);
-    crm_buf_json_compact(&compact, have, strlen(have));
-    crm_buf_putc(&compact, '\0');
-    if (!strcmp(compact.data, more)) {
+    if (!strcmp(crm_type_json(field, have, pool), more)) {
         *merged_p = more;
         return;
     }
