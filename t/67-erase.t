@@ -683,6 +683,21 @@ subtest "a contact that was deleted before" => sub {
     is_deeply([found()], [], "nothing is left");
 };
 
+subtest "a stored answer that has an address, and the id of nobody" => sub {
+    my $add = sub { $c->post("/api/v1/suppressions", $_[0],
+        headers => { "Idempotency-Key" => $_[1] }) };
+    status_is($add->({ email => "by\@x.example" }, "other"), 201, "of another one");
+    status_is($add->({ email => "key-$MAIL" }, "mail"), 201, "of a mail address");
+    my $lifted = $add->({ phone_number => "+4931$NUMBER" }, "phone");
+    status_is($c->delete($lifted->header("Location")), 204, "of one that was"
+        . " suppressed before");
+    forget("--email", "key-$MAIL");
+    forget("--phone", "+4931$NUMBER");
+    is_deeply([found()], [], "it is gone");
+    is($add->({ email => "by\@x.example" }, "other")
+        ->header("Idempotent-Replayed"), "true", "that of another one is not");
+};
+
 subtest "a journal of many, and many addresses: each is hashed once" => sub {
     my $many = database();
     my $other = workspace($many, twin => 0);
