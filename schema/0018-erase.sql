@@ -89,19 +89,26 @@ BEGIN
 END
 $$;
 
--- The addresses of CONTACTS, as email_key() and phone_key() have them. Internal.
-CREATE FUNCTION crmapi.person_addresses(workspace uuid, contacts uuid[],
-                                        OUT mails text[], OUT phones text[])
+-- What the person with KEY has beside it: the addresses of a contact, as email_key()
+-- and phone_key() have them, or the contacts with an address. KIND says what KEY is:
+-- contact, mail or phone. Internal.
+CREATE FUNCTION crmapi.person_next(workspace uuid, kind text, key text)
+    RETURNS TABLE (next_kind text, next_key text)
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    SELECT coalesce(array_agg(DISTINCT m.k) FILTER (WHERE m.k <> ''), '{}'),
-        coalesce(array_agg(DISTINCT p.k) FILTER (WHERE p.k <> ''), '{}')
-    INTO mails, phones
-    FROM crmapi.contact c
-    LEFT JOIN LATERAL unnest(crmapi.email_keys(c.emails)) m(k) ON true
-    LEFT JOIN LATERAL unnest(crmapi.phone_keys(c.phone_numbers)) p(k) ON true
-    WHERE c.workspace_id = person_addresses.workspace
-      AND c.id = ANY (contacts);
+    IF kind <> 'contact' THEN
+        RETURN QUERY SELECT 'contact', w.id::text
+        FROM crmapi.contacts_with(workspace,
+            CASE kind WHEN 'mail' THEN key END,
+            CASE kind WHEN 'phone' THEN key END) w(id);
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT a.kind, k FROM crmapi.contact c
+    CROSS JOIN LATERAL (VALUES ('mail', crmapi.email_keys(c.emails)),
+        ('phone', crmapi.phone_keys(c.phone_numbers))) a(kind, keys)
+    CROSS JOIN LATERAL unnest(a.keys) k
+    WHERE c.workspace_id = person_next.workspace
+      AND c.id = person_next.key::uuid AND k <> '';
 END
 $$;
 
@@ -139,29 +146,25 @@ END
 $$;
 
 -- The person CONTACTS, MAILS, PHONES, with all addresses of the contacts and all
--- contacts that have, or had, one of the addresses. Internal.
+-- contacts that have, or had, one of the addresses. Each of them is looked up once:
+-- UNION leaves out what is there already. Internal.
 CREATE FUNCTION crmapi.person_whole(workspace uuid, INOUT contacts uuid[],
                                     INOUT mails text[], INOUT phones text[])
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    had integer := -1;
-    more record;
 BEGIN
-    WHILE cardinality(contacts) > had LOOP
-        had := cardinality(contacts);
-        more := crmapi.person_addresses(workspace, contacts);
-        mails := ARRAY(SELECT unnest(mails) UNION SELECT unnest(more.mails));
-        phones := ARRAY(SELECT unnest(phones) UNION SELECT unnest(more.phones));
-        contacts := ARRAY(
-            SELECT unnest(contacts)
-            UNION
-            SELECT w.id FROM unnest(mails) m
-            CROSS JOIN LATERAL crmapi.contacts_with(workspace, m, NULL) w(id)
-            UNION
-            SELECT w.id FROM unnest(phones) p
-            CROSS JOIN LATERAL crmapi.contacts_with(workspace, NULL, p) w(id)
-            ORDER BY 1);
-    END LOOP;
+    WITH RECURSIVE person (kind, key) AS (
+        SELECT s.kind, s.key
+        FROM (SELECT 'contact' AS kind, unnest(contacts)::text AS key
+              UNION ALL SELECT 'mail', unnest(mails)
+              UNION ALL SELECT 'phone', unnest(phones)) s
+        UNION
+        SELECT n.next_kind, n.next_key FROM person p
+        CROSS JOIN LATERAL crmapi.person_next(workspace, p.kind, p.key) n)
+    SELECT coalesce(array_agg(p.key::uuid) FILTER (WHERE p.kind = 'contact'),
+                    '{}'),
+        coalesce(array_agg(p.key) FILTER (WHERE p.kind = 'mail'), '{}'),
+        coalesce(array_agg(p.key) FILTER (WHERE p.kind = 'phone'), '{}')
+    INTO contacts, mails, phones FROM person p;
     contacts := ARRAY(
         SELECT unnest(contacts)
         UNION

@@ -698,6 +698,28 @@ subtest "a stored answer that has an address, and the id of nobody" => sub {
         ->header("Idempotent-Replayed"), "true", "that of another one is not");
 };
 
+subtest "a person of many contacts: each address is looked up once" => sub {
+    my ($many, $length) = (database(), 300);
+    my $other = workspace($many, twin => 0);
+    my ($id, $agent) = ($other->id, $other->agent);
+    sql($many, "INSERT INTO crmapi.contact (id, workspace_id, bot_id, emails)
+        SELECT gen_random_uuid(), '$id', '$agent', jsonb_build_array(
+            jsonb_build_object('email', 'p' || n || '\@x.example',
+                'is_primary', true),
+            jsonb_build_object('email', 'p' || n + 1 || '\@x.example',
+                'is_primary', false))
+        FROM generate_series(1, $length) n");
+    sql($many, "ALTER DATABASE $many SET track_functions = 'all'");
+    my $calls = sub { sql($many, "SELECT coalesce(sum(calls), 0)
+        FROM pg_stat_user_functions WHERE funcname = 'contacts_with'") };
+    my $before = $calls->();
+    is(sql($many, "SELECT cardinality(contacts) || ' ' || cardinality(mails)
+        FROM crmapi.person('$id', NULL, 'p1\@x.example', NULL)"),
+        "$length " . ($length + 1), "each shares an address with the next one");
+    ok(wait_for(sub { $calls->() > $before }), "that is counted");
+    cmp_ok($calls->() - $before, "<=", 3 * $length, "in few look-ups");
+};
+
 subtest "a journal of many, and many addresses: each is hashed once" => sub {
     my $many = database();
     my $other = workspace($many, twin => 0);
