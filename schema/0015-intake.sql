@@ -625,15 +625,19 @@ END
 $$;
 
 -- Whether a message's status LATER may replace EARLIER: providers report in
--- any order. Internal.
+-- any order, and some in words of their own. As an earlier one such a word says that
+-- the message is on its way. Internal.
 CREATE FUNCTION crmapi.status_follows(earlier text, later text)
     RETURNS boolean
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN coalesce(array_position('{accepted,queued,sending,sent,delivered,'
-                        'read}'::text[], later), 9)
-        > coalesce(array_position('{accepted,queued,sending,sent,delivered,'
-                       'read}'::text[], earlier),
-                   CASE WHEN earlier IS NULL THEN 0 ELSE 9 END);
+    RETURN later IS DISTINCT FROM earlier
+        AND coalesce(earlier, '') <> ALL ('{failed,undelivered,canceled,cancelled,'
+                                          'bounced,rejected,expired}'::text[])
+        AND coalesce(array_position('{accepted,scheduled,queued,sending,sent,'
+                         'delivered,read}'::text[], later), 8)
+            > coalesce(array_position('{accepted,scheduled,queued,sending,sent,'
+                           'delivered,read}'::text[], earlier),
+                       CASE WHEN earlier IS NULL THEN 0 ELSE 4 END);
 
 -- Set the status of the message that ITEM names, unless a later one is known. A
 -- message that crmapid sends is "queued" until it was handed over. If it was not
@@ -674,7 +678,8 @@ BEGIN
     WHERE m.workspace_id = workspace AND m.id = said
       AND crmapi.status_follows(m.status, item.status)
       AND (m.handed_over IS NULL
-           OR item.status NOT IN ('accepted', 'queued', 'sending'));
+           OR item.status NOT IN ('accepted', 'scheduled', 'queued',
+                                  'sending'));
     result := jsonb_build_object('conversation', conversation,
                                  'message', said);
 END

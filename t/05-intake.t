@@ -53,7 +53,18 @@ subtest "the status of a message goes forward only" => sub {
             ["queued", "accepted", "queued", 1],
             ["queued", "sending", "queued", 1], ["queued", "sent", "sent", 1],
             ["queued", "undelivered", "failed", 1],
-            ["sent", "undelivered", "failed", 1]) {
+            ["sent", "undelivered", "failed", 1],
+            # those of messages that are to be sent later
+            ["accepted", "scheduled", "scheduled"], ["scheduled", "queued", "queued"],
+            ["scheduled", "sent", "sent"], ["queued", "scheduled", "queued"],
+            ["scheduled", "canceled", "canceled"], ["canceled", "sent", "canceled"],
+            ["queued", "scheduled", "queued", 1],
+            # a word of another provider says that it is on its way
+            ["submitted", "delivered", "delivered"], ["submitted", "sent", "sent"],
+            ["submitted", "buffered", "buffered"], ["submitted", "failed", "failed"],
+            ["submitted", "queued", "submitted"], ["sent", "buffered", "buffered"],
+            ["rejected", "sent", "rejected"], ["expired", "delivered", "expired"],
+            ["bounced", "sent", "bounced"]) {
         my ($is, $reported, $becomes, $ours) = @$_;
         my $name = "M" . ++$events;
         my ($old, $new) = map { message($s, $talk, external_id => $name,
