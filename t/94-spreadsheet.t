@@ -14,14 +14,15 @@ my ($script, $file) = map { $httpd->dir . "/$_" } qw(load.py rows.csv);
 write_file($script, $program);
 
 # Load the TEXT, the bytes of a file, into W. Return the exit code and what is said.
+# WARNS is what goes to standard error (nothing).
 sub load {
-    my ($w, $text) = @_;
+    my ($w, $text, $warns) = @_;
     write_file($file, $text);
     my ($code, $out, $err) = run_program(seconds => 60,
         command => ["python3", $script, "http://127.0.0.1:" . $httpd->port,
             $w->agent, $file],
         env => { CRMAPI_KEY => $w->key, no_proxy => "*" });
-    is($err, "", "no warning");
+    like($err, $warns // qr/^\z/, "no other warning");
     return ($code, $out);
 }
 
@@ -65,11 +66,25 @@ subtest "what spreadsheets write" => sub {
         ["UTF-16", encode("UTF-16", $line)],
         ["Windows", encode("cp1252", $line)],
         ["tabs", encode("UTF-8", $line =~ tr/;/\t/r)],
-        ["empty rows", encode("UTF-8", "$line\r\n\r\n")]) {
+        ["a bar", encode("UTF-8", $line =~ tr/;/|/r)],
+        ["empty rows", encode("UTF-8", "$line\r\n\r\n")],
+        ["rows of empty cells", encode("UTF-8", ";;\r\n$line;;\r\n ; ;;;\r\n")],
+        ["empty cells behind a row", encode("UTF-8", $line =~ s/(?=\r)/;;/gr)],
+        ["a column without a name", encode("UTF-8", $line =~ s/\bN/;N/r =~ s/6;/6;;/r)],
+        ["the delimiter in quotes", encode("UTF-8", "sep=,\n"
+            . $line =~ tr/;/,/r =~ s/a, b/"a; b"/r)],
+        ["another one in a title", encode("UTF-8", $line =~ s/\b(?=N)/"a,b,c,d";/r
+            =~ s/6;/6;;/r)],
+        ["Excel's line", encode("UTF-8", "sep=;\r\n$line")],
+        ["a number as text", encode("UTF-8", $line =~ s/\+.*6/"=""$&"""/r)],
+        ["a number with an apostrophe", encode("UTF-8", $line =~ s/(?=\+)/'/r)],
+        ["blanks around", encode("UTF-8", $line =~ s/;/ ; /gr)],
+        ["other titles", encode("UTF-8", $line =~ s/.*?;/FirstName;Mobile /r)]) {
         my $w = workspace($httpd, twin => 0);
         is_deeply([load($w, $_->[1])], [0, "1 created, 0 updated, 0 refused\n"],
             $_->[0]);
-        is_deeply([keys %{contacts($w)}], ["Zo\x{eb}"], "its letters");
+        my $row = contacts($w, "phone_numbers")->{"Zo\x{eb}"} || [[{}]];
+        is($row->[0][0]{phone_number}, "+49 30 123456", "its letters and number");
     }
 };
 
@@ -88,7 +103,35 @@ END
     is($code, 1, "the exit code says so");
     like($out, qr/^line $_/m, $_) for '3: emails\[0\]\S* must be',
         '4: needs an external_id, email or phone', '5: deal_value must be',
-        '7: deal_value must be', '8: has more cells';
+        '7: deal_value must be', '8: has a cell in a column without a name';
+    like($out, qr/^1 created, 0 updated, 5 refused$/m, "counted");
+};
+
+subtest "several columns of addresses; what no spreadsheet can have meant" => sub {
+    my $w = workspace($httpd, twin => 0);
+    is_deeply([load($w, <<'END')], [0, "1 created, 0 updated, 0 refused\n"], "said");
+First name,E-mail 1,E-mail 2 - Value,Email,Phone 1,Mobile phone,E-mail 1 - Type,Deal value
+Ada,a@x.example,b@x.example ::: c@x.example,,+493012345,+4915112345,work,-12345678901.25
+END
+    is_deeply(contacts($w, qw(emails custom_fields deal_value))->{Ada},
+        [emails(map { "$_\@x.example" } "a" .. "c"), { "E-mail 1 - Type" => "work" },
+        -12345678901.25], "all are there");
+    is(@{contacts($w, "phone_numbers")->{Ada}[0]}, 2, "both numbers, too");
+    my ($code, $out) = load($w, "first_name,First name,email\nA,B,c\@x.example\n",
+        qr/^two columns are first_name$/);
+    isnt($code, 0, "two columns for one field are refused");
+    ($code, $out) = load($w, <<'END');
+first_name,email,phone,deal_value,notes
+Bob,bob@x.example,4.93012E+11,1,
+Cleo,cleo@x.example,4930123456.0,1,
+Dora,dora@x.example,,99999999999999.99,
+"Eve" Li,eve@x.example,,1,
+Finn,finn@x.example,,1,ok
+Gil,gil@x.example,,1,"never
+closed
+END
+    like($out, qr/^line $_/m, $_) for '2: has a phone number', '3: has a phone number',
+        '4: deal_value must be', '5: .*expected after', '8: unexpected end';
     like($out, qr/^1 created, 0 updated, 5 refused$/m, "counted");
 };
 
@@ -99,6 +142,11 @@ subtest "more rows than a request takes, and a key's budget" => sub {
         [0, "401 created, 0 updated, 0 refused\n"], "all are loaded");
     is($w->client->get("/api/v1/contacts?page_size=1")->json->{pagination}{total}, 401,
         "and there once");
+    is_deeply([load($w, join "\n", "email,notes", map { "n$_\@x.example," . "x" x 65536 }
+        1 .. 40)], [0, "40 created, 0 updated, 0 refused\n"], "nor more bytes");
+    is_deeply([(load($w, "email,notes\nm\@x.example,\nn\@x.example," . "x" x 140000))[1]
+        =~ /(line.*|\d+ created)/g], ["line 3: notes must have at most 65536 characters",
+        "1 created"], "a cell that is too long");
     my ($code, $out) = run_program(seconds => 20, command => ["python3", $script,
         "http://127.0.0.1:" . $httpd->port, $w->agent, $file],
         env => { CRMAPI_KEY => $w->key =~ s/.$/_/r, no_proxy => "*" });
