@@ -300,6 +300,36 @@ subtest "the journal alone, and what a crash leaves of it" => sub {
     is(held($database), undef, "without a hold");
 };
 
+subtest "lines that are damaged, or of somebody else" => sub {
+    my $had = sent_of(1);
+    $worker->start;
+    $outreach->start(200);
+    ok(wait_for(sub { sent_of(1) > $had }, 30), "a sequence that lives");
+    $worker->stop;
+    my ($file) = reverse sort glob $worker->dir . "/sent.*";
+    my ($good) = reverse grep { /"state":"sent".*"enrollment_id"/ }
+        split /\n/, read_file($file);
+    my @bad = map { my ($from, $to) = @$_; (my $line = $good) =~ s/$from/$to/
+            or die "CrmTest: $from\n"; $line }
+        [qr/"workspace_id":"./, '"workspace_id":"x'], [qr/"at":"./, '"at":"x'],
+        [qr/"state":"sent"/, '"state":"gone"'], [qr/"part":"[^"]*"/, '"part":7.5e'],
+        [qr/"provider_id":"/, "\"provider_id\":\"\xff"],
+        [qr/"provider_id":"/, '"provider_id":"\u0000'], [qr/$/, $good],
+        [qr/^\{/, '1],[{'];
+    open(my $out, ">>:raw", $file) or die $!;
+    print $out map { "$_\n" } @bad, '{"of":"another"}', $good;
+    close $out;
+    sql($database, "UPDATE crmapi.send_mark SET n = 0; DELETE FROM crmapi.past_send");
+    $worker->expect_log(qr/CRM3010: an older state .* and \d+ damaged lines$/m);
+    $worker->start;
+    ok($worker->wait_log(qr/CRM3010: .* has [1-9]\d* messages? .*, and @{[
+        1 + @bad]} damaged lines$/m), "are counted, and it starts");
+    ok(sql($database, "SELECT count(*) FROM crmapi.past_send"),
+        "the others are taken");
+    $worker->stop;
+    crmapictl_ok($database, "release");
+};
+
 subtest "a state between two heartbeats, of a daemon that sends nothing" => sub {
     my $said = notices();
     my $sum = sub { sql($database, "SELECT sum(n) FROM crmapi.send_mark") };

@@ -67,52 +67,77 @@ static crm_error_t *learn(const char *marks, apr_pool_t *pool)
 /* Lines of the journal on their way to the database. */
 typedef struct batch_t {
     crm_conn_t *conn;
-    crm_buf_t lines;            /* a JSON array that is not closed */
-    int count;
+    apr_array_header_t *lines;  /* of const char *, in POOL */
     apr_int64_t taken;          /* how many messages the database has taken */
-    apr_pool_t *pool;
+    apr_int64_t damaged;        /* how many lines it could not read */
+    apr_pool_t *pool;           /* cleared after each batch */
+    apr_pool_t *error_pool;
 } batch_t;
 
-/* Send the lines of BATCH to the database. */
-static crm_error_t *flush(batch_t *batch)
+static void clear(batch_t *batch)
+{
+    apr_pool_clear(batch->pool);
+    batch->lines = apr_array_make(batch->pool, BATCH, sizeof(const char *));
+}
+
+/* Send COUNT lines of BATCH, from FIRST on, to the database. */
+static crm_error_t *send_lines(batch_t *batch, int first, int count)
 {
     const char *values[1];
     crm_stmt_t stmt = {"SELECT crmapi.past_add($1::jsonb)", 1, values};
     PGresult *result;
-    apr_pool_t *pool;
-    crm_error_t *error;
+    crm_buf_t text;
 
-    if (!batch->count) {
-        return NULL;
+    crm_buf_init(&text, 1024, batch->pool);
+    for (int i = 0; i < count; i++) {
+        crm_buf_putc(&text, i ? ',' : '[');
+        crm_buf_puts(&text, APR_ARRAY_IDX(batch->lines, first + i,
+                                          const char *));
     }
-    crm_buf_add(&batch->lines, "]", 2);
-    values[0] = batch->lines.data;
-    apr_pool_create(&pool, batch->pool);
-    error = crm_db_query(&result, batch->conn, &stmt, pool);
-    if (error) {
-        return error;           /* it is in the pool */
-    }
+    crm_buf_add(&text, "]", 2);
+    values[0] = text.data;
+    CRM_ERR(crm_db_query(&result, batch->conn, &stmt, batch->error_pool));
     batch->taken += apr_atoi64(PQgetvalue(result, 0, 0));
-    apr_pool_destroy(pool);
-    batch->lines.len = 0;
-    batch->count = 0;
+    crm_db_clear(result, batch->error_pool);
     return NULL;
 }
 
-/* Add LINE to the batch BATON. A line that is not JSON is left out: a crash has
- * damaged it. */
+/* Return whether ERROR says that the database cannot read a line: its values (22), or
+ * what the tables take (23). */
+static int is_unreadable(const crm_error_t *error)
+{
+    return error && error->sqlstate && (!strncmp(error->sqlstate, "22", 2)
+                                        || !strncmp(error->sqlstate, "23", 2));
+}
+
+/* Send the lines of BATCH. A disk may have damaged one, or somebody else have written
+ * it: the others count all the same. */
+static crm_error_t *flush(batch_t *batch)
+{
+    int count = batch->lines->nelts;
+    crm_error_t *error = count ? send_lines(batch, 0, count) : NULL;
+
+    if (is_unreadable(error)) {
+        error = NULL;
+        for (int i = 0; i < count && !error; i++) {
+            error = send_lines(batch, i, 1);
+            if (is_unreadable(error)) {
+                batch->damaged++;
+                error = NULL;
+            }
+        }
+    }
+    clear(batch);
+    return error;
+}
+
+/* Add LINE to the batch BATON. */
 static crm_error_t *take_line(void *baton, const char *line)
 {
     batch_t *batch = baton;
-    json_object *object = json_tokener_parse(line);
 
-    if (!object) {
-        return NULL;
-    }
-    json_object_put(object);
-    crm_buf_putc(&batch->lines, batch->count++ ? ',' : '[');
-    crm_buf_puts(&batch->lines, line);
-    return batch->count < BATCH ? NULL : flush(batch);
+    APR_ARRAY_PUSH(batch->lines, const char *) = apr_pstrdup(batch->pool, line);
+    return batch->lines->nelts < BATCH ? NULL : flush(batch);
 }
 
 /* Hold the database of CONN because of WHY. MARK is an array that its numbers
@@ -134,17 +159,20 @@ static crm_error_t *hold(crm_conn_t *conn, const char *why, const char *mark,
 static crm_error_t *hold_older(crm_conn_t *conn, const char *why,
                                apr_pool_t *pool)
 {
-    batch_t batch = {conn, {0}, 0, 0, pool};
+    batch_t batch = {.conn = conn, .error_pool = pool};
 
     CRM_ERR(hold(conn, why, NULL, pool));
-    crm_buf_init(&batch.lines, 65536, pool);
+    apr_pool_create(&batch.pool, pool);
+    clear(&batch);
     CRM_ERR(crmd_journal_each(take_line, &batch, pool));
     CRM_ERR(flush(&batch));
     CRM_ERR(hold(conn, why, known_text(pool), pool));
     crmd_logf(CRM_LOG_ERR, "CRM3010: %s: nothing is sent until \"crmapictl"
               " release\"; the journal has %" APR_INT64_T_FMT " message%s of"
-              " enrollments that live in it", why, batch.taken,
-              CRM_TEXT_S(batch.taken));
+              " enrollments that live in it%s", why, batch.taken,
+              CRM_TEXT_S(batch.taken), batch.damaged ? apr_psprintf(
+                  pool, ", and %" APR_INT64_T_FMT " damaged line%s",
+                  batch.damaged, CRM_TEXT_S(batch.damaged)) : "");
     return NULL;
 }
 
