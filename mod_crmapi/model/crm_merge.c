@@ -168,23 +168,39 @@ static int find_value(const char **value_p, const char *name,
     return !strcmp(name, "template.name");
 }
 
+/* Return what a filter has behind its name, in POOL: the text in quotes, or what
+ * follows a colon. Return NULL if REST is no such thing. */
+static const char *argument_of(const char *rest, apr_pool_t *pool)
+{
+    size_t span = strspn(rest, " :(=");
+    const char *open = rest + span, *close;
+
+    if (*open != '"' && *open != '\'') {
+        return *open && memchr(rest, ':', span) ? open : NULL;
+    }
+    close = strrchr(open + 1, *open);
+    return span && close && (!close[1] || !strcmp(close + 1, ")"))
+           ? apr_pstrmemdup(pool, open + 1, (apr_size_t)(close - open - 1))
+           : NULL;
+}
+
 /* Return the fallback that TEXT is, in POOL. Templates of other programs write "x" as
- * a filter: default: "x", default("x"). */
+ * a filter: default: "x", default("x"), fallback="x". */
 static const char *fallback_of(const char *text, apr_pool_t *pool)
 {
-    static const char filter[] = "default";
+    static const char *const filters[] = {"default", "fallback"};
     const char *fallback = crm_text_trimmed(text, strlen(text), pool);
-    const char *open = fallback, *close;
 
-    if (strncmp(fallback, filter, sizeof(filter) - 1)) {
-        return fallback;
+    for (size_t i = 0; i < CRM_NELTS(filters); i++) {
+        size_t len = strlen(filters[i]);
+        const char *argument = strncmp(fallback, filters[i], len) ? NULL
+                               : argument_of(fallback + len, pool);
+
+        if (argument) {
+            return argument;
+        }
     }
-    open += sizeof(filter) - 1;
-    open += strspn(open, " :(");
-    close = *open == '"' || *open == '\'' ? strrchr(open + 1, *open) : NULL;
-    return close && open[-1] != 't' && (!close[1] || !strcmp(close + 1, ")"))
-           ? apr_pstrmemdup(pool, open + 1, (apr_size_t)(close - open - 1))
-           : fallback;
+    return fallback;
 }
 
 /* Return whether the field NAME is the workspace's own. Other values may be what

@@ -68,6 +68,12 @@ static const struct {
     {"{{job_title | default: \"my boss\"}}|{{city|default:'x'}}|"
      "{{state|default(\"a\")}}|{{state|default \"b\"}}|{{state|default:\"\"}}|"
      "{{first_name|default: 'x'}}", "my boss|x|a|b||Ada"},
+    {"{{city|default:friend}}|{{city | default : old friend }}|"
+     "{{city|fallback:\"a\"}}|{{city|fallback=\"b\"}}|{{city|fallback: c}}|"
+     "{{city|default = 'd'}}|{{city|default(\"e|f\")}}",
+     "friend|old friend|a|b|c|d|e|f"},
+    {"{{city|fallback}}|{{city|fallback x}}|{{city|fallbacks: x}}|{{city|default:}}|"
+     "{{city|default(x)}}", "fallback|fallback x|fallbacks: x|default:|default(x)"},
     {"{{city|default}} {{city|default x}} {{city|defaults \"x\"}}"
      " {{city|\"x\"}} {{city|default:\"}} {{city|default: 'x' y}}",
      "default default x defaults \"x\" \"x\" default:\" default: 'x' y"},
