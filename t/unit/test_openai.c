@@ -333,11 +333,13 @@ static const struct {
     {"```", "stop", "openai: the content is not"},
     {"<think>" STEPS(SMS("a")), "stop", "openai: the content is not"},
     {"[]", "stop", "openai: the content is not"},
-    {STEPS(SMS("a")) "x", "stop", "openai: the content is not"},
+    {"{\"steps\":[", "stop", "openai: the content is not"},
+    {"{\"note\":1,\"steps\":[" SMS("a") "]}", "stop", "openai: the content is not"},
+    {STEPS(SMS("a")) " or {\"steps\":[", "stop", "openai: the content is not"},
     {"{\"steps\":[],\"note\":1}", "stop", "openai: the content is not"},
     {"{\"steps\":[" SMS("a") "],\"steps\":[]}", "stop",
      "openai: the content is not"},
-    {"{\"step\":[]}", "stop", "openai: there are no steps"},
+    {"{\"step\":[]}", "stop", "openai: the content is not"},
     {"{\"steps\":{}}", "stop", "openai: steps must be an array"},
     {STEPS(""), "stop", "openai: there are no steps"},
     {STEPS(SMS("a") "," SMS("b") "," SMS("c") "," SMS("d")), "stop",
@@ -357,6 +359,9 @@ static const struct {
     {STEPS(SMS("Hi {first_name}!")), "stop", "openai: steps[0] has a place"},
     {STEPS(SMS("<Insert the date>")), "stop", "openai: steps[0] has a place"},
     {STEPS(SMS("At [Company]? [1] [Link]")), "stop",
+     "openai: steps[0] has a place"},
+    {STEPS(SMS("Book: [Calendar Link]")), "stop", "openai: steps[0] has a place"},
+    {STEPS(SMS("https://x.example/<your-page>")), "stop",
      "openai: steps[0] has a place"},
     {STEPS("{\"channel\":\"email\",\"email_subject\":\"[Ihr Name], hallo\","
            "\"email_body\":\"x\"}"), "stop", "openai: steps[0] has a place"},
@@ -391,6 +396,16 @@ static const char *const dressed[] = {
     "<think>\nFirst {one}, then ```json\n{}\n```.\n</think>\n\n" ONE,
     "<think></think>\n```json\n" ONE "\n```",
     "so { it is\n</think>" ONE,
+    "Here is the JSON: " ONE,
+    ONE "\n\nLet me know if {this} helps.",
+    "json\n" ONE "x",
+    "~~~json\n" ONE "\n~~~",
+    "\xef\xbb\xbf" ONE,
+    "<answer>" ONE "</answer>",
+    "<|channel|>final<|message|>" ONE "<|return|>",
+    "<thinking>" STEPS(SMS("a draft")) "</thinking>" ONE,
+    STEPS(SMS("a draft")) "\nBetter:\n```json5\n{ \n\"steps\" : [" SMS("a ``` b")
+        "] }\n```",
 };
 
 START_TEST(dressed_content)
@@ -424,6 +439,8 @@ static const struct {
     {STEPS(SMS("\\\\r or \\\\t")), 0, "\\r or \\t"},
     {STEPS(SMS("[1] The [my.example] site, [name the day](x) {a} <b@c.example>")),
      0, "[1] The [my.example] site, [name the day](x) {a} <b@c.example>"},
+    {STEPS(SMS("Book [here](https://a.example), [Myself] {insertion}")), 0,
+     "Book [here](https://a.example), [Myself] {insertion}"},
     {STEPS(SMS("Save [the date], Rename, [ -> ], [username1]")), 0,
      "Save [the date], Rename, [ -> ], [username1]"},
     {STEPS("{\"channel\":\"sms\",\"email_subject\":\"\",\"email_body\":\"\","

@@ -130,31 +130,40 @@ static const char *text_of(json_object *content, apr_pool_t *pool)
     return texts->nelts ? apr_array_pstrcat(pool, texts, '\0') : NULL;
 }
 
-/* Return TEXT without what models put around JSON, in POOL: thoughts before it, which
- * end with </think>, and a block of code in Markdown, with words around that. */
-static const char *undress(const char *text, apr_pool_t *pool)
+/* Return where the last object with the member "steps" begins in TEXT, NULL if there
+ * is none: models write drafts before it. */
+static const char *last_plan(const char *text)
 {
-    static const char thought[] = "</think>", fence[] = "```";
-    const char *begin, *end, *next;
+    static const char member[] = "\"steps\"";
+    const char *last = NULL;
+
+    while ((text = strchr(text, '{'))) {
+        const char *name = text + 1 + strspn(text + 1, " \t\r\n");
+
+        last = strncmp(name, member, sizeof(member) - 1) ? last : text;
+        text++;
+    }
+    return last;
+}
+
+/* Set *PLAN_P to the object {"steps": ...} in TEXT, freed with POOL. What models put
+ * around it is left out: thoughts before it, which end with </think>, a block of code
+ * in Markdown, words, tokens of their own. Return 0 if there is none. */
+static int find_plan(json_object **plan_p, const char *text, apr_pool_t *pool)
+{
+    static const char thought[] = "</think>";
+    const char *next, *plan;
+    apr_size_t end;
 
     while ((next = strstr(text, thought))) {
         text = next + strlen(thought);
     }
-    text += strspn(text, " \t\r\n");
-    begin = *text == '{' ? NULL : strstr(text, fence);
-    if (!begin) {
-        return text;
+    plan = last_plan(text);
+    if (!plan || ((next = strstr(text, "<think>")) && next < plan)) {
+        return 0;
     }
-    begin += strlen(fence);
-    while (apr_isalpha(*begin)) {
-        begin++;
-    }
-    for (end = begin; (next = strstr(end, fence)); end = next + strlen(fence)) {
-        /* the last one counts: texts may have others */
-    }
-    return end == begin ? begin
-           : apr_pstrmemdup(pool, begin, (apr_size_t)(end - begin)
-                                         - strlen(fence));
+    return !crm_json_parse(plan_p, &end, plan, strlen(plan), pool)
+           || parse(plan_p, plan, end, pool);
 }
 
 /* Read the LEN bytes at TEXT, a completion, into OUTLINE. Return NULL, or the
@@ -179,8 +188,7 @@ static const char *read_completion(crmd_outline_t *outline, const char *text,
     if (!content) {
         return "the answer has no content";
     }
-    content = undress(content, reading->pool);
-    if (!parse(&plan, content, strlen(content), reading->pool)
+    if (!find_plan(&plan, content, reading->pool)
         || json_object_object_length(plan) != 1) {
         return "the content is not {\"steps\": [...]}";
     }

@@ -135,15 +135,17 @@ void crmd_tidy_steps(json_object *list, apr_pool_t *scratch_pool)
  * to be filled in. */
 static int is_placeholder(const char *text, size_t len)
 {
-    static const char *const begins[] = {"your ", "my ", "insert "};
+    static const char *const begins[] = {"your", "my", "insert"};
     static const char *const ends[] = {
-        "name", "company", "title", "position", "number", "here", "nom",
-        "nombre", "nome", "naam", "firma", "unternehmen"
+        "name", "company", "title", "position", "number", "here", "link", "url",
+        "email", "nom", "nombre", "nome", "naam", "firma", "unternehmen"
     };
-    static const char *const whole[] = {"link", "date", "time", "phone"};
+    static const char *const whole[] = {"date", "time", "phone"};
 
     for (size_t i = 0; i < CRM_NELTS(begins); i++) {
-        if (!strncmp(text, begins[i], strlen(begins[i]))) {
+        size_t begin = strlen(begins[i]);
+
+        if (!strncmp(text, begins[i], begin) && strchr(" -_", text[begin])) {
             return 1;
         }
     }
@@ -163,7 +165,8 @@ static int is_placeholder(const char *text, size_t len)
     return 0;
 }
 
-/* Return whether TEXT (may be NULL) has a placeholder: a few words in brackets. */
+/* Return whether TEXT (may be NULL) has a placeholder: a few words in brackets, and no
+ * link in Markdown. */
 static int has_placeholder(const char *text, apr_pool_t *pool)
 {
     static const char closing[] = "]}>", opening[] = "[{<";
@@ -173,7 +176,8 @@ static int has_placeholder(const char *text, apr_pool_t *pool)
         char close = closing[strchr(opening, *c) - opening];
         size_t len = strcspn(++c, "[]{}<>\n");
 
-        if (c[len] == close && len < 40 && is_placeholder(c, len)) {
+        if (c[len] == close && c[len + 1] != '(' && len < 40
+            && is_placeholder(c, len)) {
             return 1;
         }
     }
