@@ -117,6 +117,13 @@ subtest "the words of a name" => sub {
         is(join("|", map { $_ // "-" } @{$contact}{qw(first_name last_name)}),
             $is, $name);
     }
+    for my $blank ("  ", "\x{200b}", "\x{3164}\x{a0}") {
+        my $got = taken($w, event($w, from => { name => $blank,
+            phone_number => sprintf "+4930901%05d", ++$name_count }));
+        is_deeply([$c->get("/api/v1/conversations/$got->{conversation_id}")
+            ->data->{human}, $c->get("/api/v1/contacts/$got->{contact_id}")
+            ->data->{first_name}], [undef, undef], "one that shows nothing is none");
+    }
 };
 
 subtest "17.4 an opt-out by SMS, whatever gateway brings it" => sub {

@@ -171,6 +171,11 @@ subtest "senders without a number, and WhatsApp" => sub {
     twiml_is($r, $GREETED, "WhatsApp");
     my ($talk) = talks($w, "+4917114");
     is($talk->{human}, "Käthe Klein", "with the name there");
+    twilio("sms", From => "whatsapp:DE.4711", To => "whatsapp:$w->{phone}",
+        Body => "Hi", MessageSid => sid("SM"), ProfileName => "Kim");
+    is(sql($database, "SELECT human FROM crmapi.conversation WHERE workspace_id = '"
+        . $w->id . "' AND thread = 'twilio:whatsapp:DE.4711'"), "Kim",
+        "also of who hides the number");
     sms($w, "+4917114", "And by SMS");
     is_deeply([map { $_->{metadata}{via} } grep { $_->{role} eq "user" }
         @{$w->client->get("/api/v1/conversations/$talk->{id}/messages"

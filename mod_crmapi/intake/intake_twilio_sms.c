@@ -237,11 +237,13 @@ static void fill_event(crm_intake_event_t *event,
     event->binds[CRM_INTAKE_FROM_PHONE] = phone;
     event->binds[CRM_INTAKE_FROM_NAME] = crm_twilio_get(hook, "ProfileName");
     if (!phone) {
-        /* an alphanumeric sender: there is no number to identify the
-         * participant */
+        /* an alphanumeric sender, or one of WhatsApp who hides the number: there is
+         * none to identify the participant */
         event->binds[CRM_INTAKE_THREAD] =
             apr_pstrcat(pool, "twilio:", from ? from : sid, NULL);
-        event->binds[CRM_INTAKE_FROM_NAME] = from;
+        if (!event->binds[CRM_INTAKE_FROM_NAME]) {
+            event->binds[CRM_INTAKE_FROM_NAME] = from;
+        }
     }
     event->binds[CRM_INTAKE_MESSAGE_KEY] = sid;
     event->binds[CRM_INTAKE_CONTENT] = content_of(hook);

@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_bare.h"
 #include "crm_buf.h"
 #include "crm_db.h"
 #include "crm_number.h"
@@ -405,6 +406,10 @@ static void write_item(crm_buf_t *buf, const crm_intake_event_t *event)
         if (!bind && participant[i].from == CRM_INTAKE_FROM_VISITOR) {
             /* The user_id replaces a missing visitor_id. */
             bind = outbound ? binds[CRM_INTAKE_TO_USER] : author;
+        }
+        if (bind && participant[i].from == CRM_INTAKE_FROM_NAME
+            && !crm_text_shows(bind)) {
+            bind = NULL;        /* blanks are no name */
         }
         write_member(buf, participant[i].item, bind, NULL);
     }
