@@ -341,9 +341,12 @@ function showUnread() {
     launch.textContent = unread ? title + " (" + unread + ")" : title;
 }
 
-// A URL ends before punctuation, and before a bracket that was not opened in it.
-const part = "(?:\\([^\\s()<>]*\\)|[^\\s()<>\\u3000-\\u303f\\uff00-\\uffef";
-const urls = RegExp("(https?://" + part + "])*" + part + ".,;:!?'\"*\\]]))", "i");
+// A URL ends before punctuation, what cannot be seen, quotes, and a bracket that was not
+// opened in it.
+const out = "\\s()<>`\\p{Cf}\\p{Pi}\\p{Pf}\\u201a\\u201e\\u2026\\u3000-\\u303f"
+    + "\\uff00-\\uffef";
+const part = "(?:\\([^" + out + "]*\\)|[^" + out;
+const urls = RegExp("(https?://" + part + "])*" + part + ".,;:!?'\"*|\\]]))", "iu");
 
 function bubble(role, text, author) {
     const user = role === "user";
