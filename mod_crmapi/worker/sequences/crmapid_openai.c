@@ -196,7 +196,7 @@ static const char *read_completion(crmd_outline_t *outline, const char *text,
     fault = crm_steps_read(&outline->steps,
                            json_object_object_get(plan, "steps"), reading);
     return fault ? fault
-           : crmd_tidy_placeholder(outline->steps, reading->pool);
+           : crmd_tidy_fault(outline->steps, reading->subject, reading->pool);
 }
 
 /* Return whether VALUE is an error code: a word such as invalid_api_key, or a

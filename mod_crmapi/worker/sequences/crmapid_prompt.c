@@ -18,8 +18,9 @@ static const char instructions[] =
     " most \"max_steps\" steps, and the language of the goal unless it says"
     " otherwise. \"delay\" is the time after the step before, such as 36h or"
     " 2d; \"pacing\" says what is usual. Every text is plain text, without"
-    " Markdown and HTML, and final: no placeholders, no fields to fill in. Say"
-    " nothing about the contact that the data does not.";
+    " Markdown and HTML, and final: no placeholders, no fields to fill in, and no"
+    " links but those of the goal, the agent and the company. Say nothing about"
+    " the contact that the data does not.";
 
 /* Fields that are sent to the model: no ids. */
 static const char *const contact_fields[] = {

@@ -165,14 +165,13 @@ static int is_placeholder(const char *text, size_t len)
     return 0;
 }
 
-/* Return whether TEXT (may be NULL) has a placeholder: a few words in brackets, and no
- * link in Markdown. */
-static int has_placeholder(const char *text, apr_pool_t *pool)
+/* Return whether TEXT, folded, has a placeholder: a few words in brackets, and no link
+ * in Markdown. */
+static int has_placeholder(const char *text)
 {
     static const char closing[] = "]}>", opening[] = "[{<";
-    const char *c = text ? crm_text_fold(text, pool) : "";
 
-    while (*(c += strcspn(c, opening))) {
+    for (const char *c = text; *(c += strcspn(c, opening));) {
         char close = closing[strchr(opening, *c) - opening];
         size_t len = strcspn(++c, "[]{}<>\n");
 
@@ -184,9 +183,116 @@ static int has_placeholder(const char *text, apr_pool_t *pool)
     return 0;
 }
 
-const char *crmd_tidy_placeholder(const apr_array_header_t *steps,
-                                  apr_pool_t *pool)
+/* ---- links --------------------------------------------------------------- */
+
+#define WWW "www."
+#define WWW_LEN 4
+
+/* Return whether a name of a host goes on with C. */
+static int is_host_char(char c)
 {
+    return apr_isalnum(c) || c == '-' || (c & 0x80);
+}
+
+/* Return whether a host begins at C, which is in TEXT, or behind its "www." there. */
+static int begins_host(const char *text, const char *c)
+{
+    c -= c - text >= WWW_LEN && !memcmp(c - WWW_LEN, WWW, WWW_LEN) ? WWW_LEN : 0;
+    return c == text || !(is_host_char(c[-1]) || c[-1] == '.');
+}
+
+/* Return whether OWN has the host of LEN bytes at HOST, and not a longer one. */
+static int has_host(const char *own, const char *host, size_t len)
+{
+    const char *end = own + strlen(own);
+
+    for (const char *at = own; (at = memmem(at, (size_t)(end - at), host, len));
+         at++) {
+        const char *behind = at + len;
+
+        if (begins_host(own, at) && !is_host_char(*behind)
+            && !(*behind == '.' && is_host_char(behind[1]))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Return the length of the host at URL, behind a scheme, and where it begins in
+ * *HOST_P: behind a user and "www.". */
+static size_t host_of(const char **host_p, const char *url)
+{
+    size_t len = strcspn(url, "/?#\\ \t\r\n\"'<>()[]{}|,;!*");
+    const char *at = memrchr(url, '@', len);
+
+    *host_p = at ? at + 1 : url;
+    len -= (size_t)(*host_p - url);
+    at = memchr(*host_p, ':', len);
+    len = at ? (size_t)(at - *host_p) : len;
+    while (len && (*host_p)[len - 1] == '.') {
+        len--;
+    }
+    at = *host_p + (len > WWW_LEN && !memcmp(*host_p, WWW, WWW_LEN) ? WWW_LEN : 0);
+    len -= (size_t)(at - *host_p);
+    *host_p = at;
+    return len;
+}
+
+/* Return whether TEXT, folded, has a link to a host that OWN does not have. */
+static int has_strange_link(const char *text, const char *own)
+{
+    static const char *const begins[] = {"://", WWW};
+
+    for (size_t i = 0; i < CRM_NELTS(begins); i++) {
+        size_t skip = i ? 0 : strlen(begins[i]);
+
+        for (const char *c = text; (c = strstr(c, begins[i]));
+             c += strlen(begins[i])) {
+            const char *host;
+            size_t len = host_of(&host, c + skip);
+
+            if (len && (skip || memchr(host, '.', len))
+                && !has_host(own, host, len)) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Return the texts of the members of the COUNT OBJECTS, which may be NULL, folded, in
+ * POOL. */
+static const char *words_of(json_object *const *objects, size_t count,
+                            apr_pool_t *pool)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 1024, pool);
+    for (size_t i = 0; i < count; i++) {
+        if (objects[i]) {
+            json_object_object_foreach(objects[i], name, value) {
+                (void)name;
+                if (json_object_is_type(value, json_type_string)) {
+                    crm_buf_puts(&buf, json_object_get_string(value));
+                    crm_buf_putc(&buf, ' ');
+                }
+            }
+        }
+    }
+    crm_buf_putc(&buf, '\0');
+    return crm_text_fold(buf.data, pool);
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+const char *crmd_tidy_fault(const apr_array_header_t *steps,
+                            const crm_subject_t *subject, apr_pool_t *pool)
+{
+    json_object *const objects[] = {
+        subject->plan, subject->agent, subject->company
+    };
+    const char *own = words_of(objects, CRM_NELTS(objects), pool);
+
     for (int i = 0; i < steps->nelts; i++) {
         const crm_step_t *step = &APR_ARRAY_IDX(steps, i, crm_step_t);
         const char *const texts[] = {
@@ -195,9 +301,14 @@ const char *crmd_tidy_placeholder(const apr_array_header_t *steps,
         };
 
         for (size_t k = 0; k < CRM_NELTS(texts); k++) {
-            if (has_placeholder(texts[k], pool)) {
-                return apr_psprintf(pool, "steps[%d] has a place to be filled"
-                                    " in", i);
+            const char *text = texts[k] ? crm_text_fold(texts[k], pool) : "";
+            const char *fault = has_placeholder(text)
+                ? "place to be filled in" : has_strange_link(text, own)
+                ? "link to a host that neither the goal nor the agent nor the"
+                  " company has" : NULL;
+
+            if (fault) {
+                return apr_psprintf(pool, "steps[%d] has a %s", i, fault);
             }
         }
     }
