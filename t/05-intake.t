@@ -178,6 +178,51 @@ subtest "the use of a token is recorded at most once a minute" => sub {
         is(value("intake_key", $key, "last_used_at > now() - interval '20 s'"),
             $is, "last used: $before");
     }
+    sql($db, "UPDATE crmapi.intake_key SET last_used_at = NULL WHERE id = '$key'");
+    my $end = holding($db, "SELECT FROM crmapi.intake_key WHERE id = '$key' FOR UPDATE");
+    ok(eval { sql($db, "SET lock_timeout = '10 s';
+        SELECT crmapi.intake_use_key('$s->{id}', sha256('k'))"); 1 },
+        "nobody waits for another one who records it") or diag($@);
+    $end->();
+};
+
+subtest "10.5 whoever an event names is locked, all in one order" => sub {
+    my $s = space();
+    # whether nobody holds the lock of NAME
+    my $free = sub { scalar sql($db, "SELECT pg_try_advisory_xact_lock("
+        . "hashtextextended('$s->{id}' || '$_[0]', 0))") };
+    my $locking = sub { "SELECT crmapi.intake_lock('$s->{id}', ARRAY(SELECT
+        jsonb_populate_record(NULL::crmapi.intake_item, i) FROM
+        jsonb_array_elements(" . quoted([@_]) . ") i))" };
+    my $end = holding($db, $locking->({ email => "Ada\@X.example", visitor_id => "V" },
+        { phone_number => "+49 30 901820", thread => "T" }));
+    is($free->($_), "f", "as an upsert does: $_")
+        for ":e:ada\@x.example", ":p:+4930901820", ":v:V", ":t:T";
+    $end->();
+    my @order = map { $_->[0] } sql($db, "SELECT ':v:' || n FROM generate_series(1, 9)
+        n ORDER BY hashtextextended('$s->{id}:v:' || n, 0)");
+    $end = holding($db, "SELECT pg_advisory_xact_lock(hashtextextended("
+        . "'$s->{id}$order[4]', 0))");
+    my $waits = CrmTest::Child->start(sub {
+        sql($db, $locking->(map { { visitor_id => "$_" } } 1 .. 9)) });
+    wait_blocked($db, 1);
+    is(join(" ", grep { $free->($_) eq "f" } @order), "@order[0 .. 4]",
+        "who waits for one holds those before it");
+    $end->();
+    $waits->result;
+    # the events themselves
+    $end = holding($db, row("intake_event", %{$s->{in}}, event_id => "o5"));
+    $waits = CrmTest::Child->start(sub {
+        sql($db, "SELECT FROM crmapi.intake('$s->{id}', NULL, " . quoted([map {
+            { event_id => "o$_", channel => 4, bot_id => $s->{bot}, thread => "T",
+                content => "x" } } reverse 1 .. 9]) . ")") });
+    wait_blocked($db, 1);
+    my $held = sub { !eval { sql($db, "BEGIN; SET LOCAL lock_timeout = '50 ms'; "
+        . row("intake_event", %{$s->{in}}, event_id => $_[0]) . "ROLLBACK"); 1 } };
+    is(join(" ", grep { $held->($_) } map { "o$_" } 1 .. 4, 6 .. 9), "o1 o2 o3 o4",
+        "by their ids");
+    $end->();
+    $waits->result;
 };
 
 subtest "whom a text or a call stops: who was texted at that number" => sub {

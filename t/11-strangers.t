@@ -7,6 +7,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
+use CrmTest::Twilio qw(encoded signature);
 use CrmTest::Pages;
 use File::Temp qw(tempdir);
 use IO::Select;
@@ -88,6 +89,21 @@ subtest "2.5 no path, by no method, is at the database more often" => sub {
                 "$method $path");
         }
     }
+};
+
+subtest "2.5 a webhook has the budget of its address until its signature is proven" => sub {
+    my $target = "$IN/twilio/sms";
+    my @pairs = (AccountSid => $ACCOUNT, MessageSid => "SM1", From => "+4930901820",
+        To => "+4930901821", Body => "x");
+    my $bring = sub { asked("POST", $target, body => encoded(@pairs), headers => {
+        "Content-Type" => "application/x-www-form-urlencoded",
+        "X-Twilio-Signature" => signature($_[0], "http://127.0.0.1$target", @pairs) }) };
+    my ($times, $last) = $bring->("twilio-token");
+    error_is($last, 404, "not_found", "signed: it is looked for, however often");
+    is($times, $ASKED, "at the database");
+    ($times, $last) = $bring->("another-token");
+    error_is($last, 429, "rate_limited", "else the address has a limit");
+    is($times, 0, "which asks no database");
 };
 
 subtest "preflight requests have a budget, and a page may try again" => sub {

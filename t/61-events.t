@@ -93,8 +93,10 @@ subtest "13.4 every type, with data as the API shows it" => sub {
     my %own = (bot_id => $w->agent);
     my $company = $c->post("/api/v1/companies", { %own, name => "Ünal & Co",
         employee_count => 12, tags => ["a,b", "\"c\""] })->data->{id};
+    $c->post("/api/v1/suppressions", $_) for { email => "z\@x.org" },
+        { phone_number => "+4930222" };
     my $contact = $c->post("/api/v1/contacts", { %own, company_id => $company,
-        first_name => "Zoë \"\\/\x{1F600}", emails => ["z\@x.org"],
+        phone_numbers => ["+4930222"], first_name => "Zoë \"\\/\x{1F600}", emails => ["z\@x.org"],
         deal_value => 12.5, tags => ["ü"], notes => "x\n\t" x 5,
         custom_fields => { deep => [1, { n => undef }, 1.50],
             big => "1e400" } })->data->{id};
@@ -104,8 +106,11 @@ subtest "13.4 every type, with data as the API shows it" => sub {
     my $activity = $c->post("/api/v1/activities", { contact_id => $contact,
         activity_type => "call", duration_minutes => 1.5,
         due_date => "2026-01-01T00:00:00Z" })->data;
+    my $older = insert($w, "activity", contact_id => $contact, activity_type => "note",
+        created_at => "2026-01-01T00:00:00Z");
     $c->patch("/api/v1/contacts/$contact", { phone_numbers => ["+49 30 1"] });
     shows($w, "contact.updated", $contact, "contacts/$contact");
+    $c->delete("/api/v1/activities/$older");
     $c->patch("/api/v1/companies/$company", { industry => "x" });
     shows($w, "company.updated", $company, "companies/$company");
     my ($pipeline, $stage) = (uuid(), uuid());

@@ -577,6 +577,18 @@ subtest "an event_id is known for keep_events" => sub {
         "so it is taken again");
 };
 
+subtest "14.2 a workspace that is held takes nothing; it comes again" => sub {
+    my $held = space();
+    my $e = event($held);
+    $held->ctl("workspace", "hold", $held->id);
+    my $r = bring($held, $e);
+    error_is($r, 503, "service_unavailable", "an event of a held workspace");
+    ok($r->header("Retry-After"), "which may be tried again");
+    is(count_rows($held, "message"), 0, "nothing is stored");
+    $held->ctl("workspace", "release", $held->id);
+    ok(taken($held, $e)->{message_id}, "after its release it is taken");
+};
+
 subtest "requests" => sub {
     my $client = $httpd->client(key => $w->{token});
     error_is($client->get($EVENTS), 405, "method_not_allowed", "GET");

@@ -317,6 +317,12 @@ subtest "what is not signed" => sub {
         "no signature", "CRM4101");
     $refused->(sms($w, "+491", "x", { account => "AC" . "1" x 32,
         token => "t" }), "an unknown account", "CRM4102");
+    $refused->(sms($w, "+491", "x", { account => substr($OWN, 0, 20),
+        token => $TOKEN{$OWN} }), "the beginning of an account", "CRM4102");
+    $refused->(twilio("sms?code=S3CRET", { signature => "A" x 27 . "=" }, From =>
+        "+491", To => $w->{phone}, Body => "x"), "a wrong signature, with a query",
+        "CRM4104");
+    unlike($httpd->log_text, qr/S3CRET/, "what is in the query is not logged");
     $refused->(sms($w, "+491", "x", { signature => $_ }),
         "a wrong signature: '" . substr($_, 0, 40) . "'", "CRM4104")
         for "x", "", "A" x 27 . "=", "A" x 7000;

@@ -209,7 +209,7 @@ const char *crm_name_find(struct sockaddr_storage *addresses,
     q = q ? q : begin(host, port);
     if (q) {
         problem = await(q, until);
-        copy(addresses, lengths, most, problem ? NULL : q->found);
+        copy(addresses, lengths, most, q->found);
         if (q->answered && !q->waiting) {
             forget(q);
         }

@@ -3,8 +3,10 @@
  * nothing (contract 16.1) */
 #include "crm_check.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -19,11 +21,53 @@
 static int asked;               /* questions about names */
 static int says;                /* getaddrinfo()'s result for a name */
 static int given;               /* answers that were not freed */
+static int told;                /* answers that were told */
+static int threads;             /* those that nobody has detached */
+static int no_threads;          /* there can be no more */
+static apr_int64_t passed;      /* added to the clock, in microseconds */
 static const char *port;        /* that of the question */
 static sem_t let_go;            /* it is said then */
 
 static struct sockaddr_in answers[3];
 static struct addrinfo infos[3];
+
+apr_time_t __real_crm_time_monotonic(void);
+apr_time_t __wrap_crm_time_monotonic(void);
+apr_time_t __wrap_crm_time_monotonic(void)
+{
+    return __real_crm_time_monotonic()
+           + __atomic_load_n(&passed, __ATOMIC_RELAXED);
+}
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*run)(void *), void *data);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*run)(void *), void *data);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                          void *(*run)(void *), void *data)
+{
+    int error = no_threads ? EAGAIN
+                : __real_pthread_create(thread, attributes, run, data);
+
+    threads += !error;
+    return error;
+}
+
+int __real_pthread_detach(pthread_t thread);
+int __wrap_pthread_detach(pthread_t thread);
+int __wrap_pthread_detach(pthread_t thread)
+{
+    threads--;
+    return __real_pthread_detach(thread);
+}
+
+int __real_pthread_cond_broadcast(pthread_cond_t *all);
+int __wrap_pthread_cond_broadcast(pthread_cond_t *all);
+int __wrap_pthread_cond_broadcast(pthread_cond_t *all)
+{
+    __atomic_add_fetch(&told, 1, __ATOMIC_RELAXED);
+    return __real_pthread_cond_broadcast(all);
+}
 
 int getaddrinfo(const char *restrict host, const char *restrict service,
                 const struct addrinfo *restrict hints,
@@ -31,6 +75,9 @@ int getaddrinfo(const char *restrict host, const char *restrict service,
 {
     /* PORT may be another one already */
     ck_assert(!strcmp(service, "80") || !strcmp(service, "81"));
+    /* each address once, of either family */
+    ck_assert(hints->ai_family == AF_UNSPEC
+              && hints->ai_socktype == SOCK_STREAM);
     if (strcmp(host, "192.0.2.1")) {
         sigset_t blocked;
 
@@ -64,8 +111,14 @@ static socklen_t lengths[5];
 /* Look HOST up within TIME microseconds. */
 static const char *find(const char *host, apr_int64_t time)
 {
-    return crm_name_find(addresses, lengths, 5, host, port,
-                         crm_time_monotonic() + time);
+    const char *problem = crm_name_find(addresses, lengths, 5, host, port,
+                                        crm_time_monotonic() + time);
+    sigset_t blocked;
+
+    pthread_sigmask(SIG_BLOCK, NULL, &blocked);
+    ck_assert(!sigismember(&blocked, SIGTERM));
+    ck_assert_int_eq(threads, 0);
+    return problem;
 }
 
 /* The three addresses are there. */
@@ -83,7 +136,8 @@ static void check_found(void)
 
 static void setup(void)
 {
-    asked = says = given = 0;
+    asked = says = given = threads = no_threads = 0;
+    passed = 0;
     port = "80";
     sem_init(&let_go, 0, 0);
     for (int i = 0; i < 3; i++) {
@@ -100,6 +154,7 @@ START_TEST(an_address_is_not_asked_for)
     ck_assert_ptr_null(find("192.0.2.1", 0));
     check_found();
     ck_assert_int_eq(asked, 0);
+    ck_assert_int_eq(given, 0);
 }
 END_TEST
 
@@ -175,6 +230,56 @@ START_TEST(that_it_has_given_up_is_no_answer)
 }
 END_TEST
 
+/* "No such host" after a long time is one. */
+START_TEST(what_it_says_late_is_an_answer)
+{
+    says = EAI_NONAME;
+    ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
+    passed = 1500000;
+    sem_post(&let_go);
+    ck_assert_str_eq(find("a.test", LONG), gai_strerror(EAI_NONAME));
+    ck_assert_int_eq(asked, 1);
+}
+END_TEST
+
+/* Ask for "a.test", and let the answer come when nobody waits for it any more. */
+static void answer_late(void)
+{
+    ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
+    told = 0;
+    sem_post(&let_go);
+    while (!__atomic_load_n(&told, __ATOMIC_RELAXED)) {
+        poll(NULL, 0, 1);
+    }
+}
+
+START_TEST(a_late_answer_is_kept_for_seconds)
+{
+    answer_late();
+    passed = 4000000;
+    ck_assert_ptr_null(find("a.test", LONG));
+    ck_assert_int_eq(asked, 1);
+    answer_late();
+    passed = 10000000;
+    sem_post(&let_go);
+    ck_assert_ptr_null(find("a.test", LONG));
+    ck_assert_int_eq(asked, 3);
+    ck_assert_int_eq(given, 0);
+}
+END_TEST
+
+START_TEST(without_a_thread_nobody_waits)
+{
+    no_threads = 1;
+    ck_assert_str_eq(find("a.test", LONG), "no thread for the name service");
+    ck_assert_uint_eq(lengths[0], 0);
+    no_threads = 0;
+    sem_post(&let_go);
+    ck_assert_ptr_null(find("a.test", LONG));
+    ck_assert_int_eq(asked, 1);
+}
+END_TEST
+
 static void *find_one(void *problem)
 {
     struct sockaddr_storage address;
@@ -189,19 +294,19 @@ static void *find_one(void *problem)
 START_TEST(threads_share_a_question)
 {
     enum { THREADS = 8 };
-    pthread_t threads[THREADS];
+    pthread_t finders[THREADS];
     const char *problems[THREADS];
 
     ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
     for (int i = 0; i < THREADS; i++) {
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, find_one,
+        ck_assert_int_eq(pthread_create(&finders[i], NULL, find_one,
                                         &problems[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         sem_post(&let_go);
     }
     for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
+        pthread_join(finders[i], NULL);
         ck_assert_ptr_null(problems[i]);
     }
 }
@@ -219,6 +324,9 @@ int main(void)
     tcase_add_test(tcase, a_silent_service_is_not_waited_for);
     tcase_add_test(tcase, another_port_is_another_question);
     tcase_add_test(tcase, that_it_has_given_up_is_no_answer);
+    tcase_add_test(tcase, what_it_says_late_is_an_answer);
+    tcase_add_test(tcase, a_late_answer_is_kept_for_seconds);
+    tcase_add_test(tcase, without_a_thread_nobody_waits);
     tcase_add_test(tcase, threads_share_a_question);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);

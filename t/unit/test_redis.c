@@ -5,6 +5,8 @@
 #include <netdb.h>
 #include <stdio.h>
 
+#include "apr_strings.h"
+
 #include "crm_check.h"
 #include "crm_redis.h"
 #include "crm_redis_url.h"
@@ -20,12 +22,16 @@
  * nothing, it closes the connection. */
 static const char *const *says;
 
+/* What it has received last. */
+static char heard[65536];
+
 static void serve(int fd, void *baton)
 {
-    char data[65536];
+    ssize_t len;
 
     (void)baton;
-    for (int i = 0; read(fd, data, sizeof(data)) > 0; i++) {
+    for (int i = 0; (len = read(fd, heard, sizeof(heard) - 1)) > 0; i++) {
+        heard[len] = '\0';
         if (!says[i]) {
             server_hang(fd);
             return;
@@ -38,15 +44,26 @@ static void serve(int fd, void *baton)
 }
 
 static crm_store_backend_t backend;
-static crm_store_check_t checks[3];
+static crm_store_check_t checks[CRM_STORE_TOGETHER];
 
-/* Ask a server that says TEXTS for COUNT checks, with a password if SECRET.
+/* Two of three checks are about this key, and each other one about another. */
+static void make_checks(void)
+{
+    memset(checks, 0, sizeof(checks));
+    for (int i = 0; i < CRM_STORE_TOGETHER; i++) {
+        checks[i].key_id = i == 0 || i == 2 ? "key" : i == 1 ? "other"
+                           : apr_psprintf(crm_check_pool(), "k%d", i);
+        checks[i].limit = 9;
+    }
+}
+
+/* Ask a server that says TEXTS for COUNT of the checks, with a password if SECRET.
  * Return the reason. */
 static const char *ask(const char *const *texts, int count, int secret,
                        apr_int64_t timeout)
 {
     static char reason[300];
-    crm_store_check_t *all[] = {&checks[0], &checks[1], &checks[2]};
+    crm_store_check_t *all[CRM_STORE_TOGETHER];
     server_t server;
     crm_redis_config_t parts;
     const char *problem;
@@ -59,10 +76,8 @@ static const char *ask(const char *const *texts, int count, int secret,
     parts.prefix = "test";
     parts.password = secret ? "secret" : NULL;
     ck_assert_ptr_null(crm_redis_create(&backend, &parts, crm_check_pool()));
-    memset(checks, 0, sizeof(checks));
-    for (int i = 0; i < 3; i++) {
-        checks[i].key_id = i == 1 ? "other" : "key";
-        checks[i].limit = 9;
+    for (int i = 0; i < count; i++) {
+        all[i] = &checks[i];
     }
     problem = backend.send(backend.baton, all, count, timeout);
     if (!problem) {
@@ -91,12 +106,60 @@ START_TEST(a_window_admits_its_first_requests)
     ck_assert_uint_eq(checks[1].remaining, 0);
     ck_assert_int_eq(checks[1].reset_us, 6);
 
+    make_checks();
     ck_assert_ptr_null(ask(one, 3, 0, SERVER_LONG));
     ck_assert(checks[0].admitted && checks[1].admitted);
     ck_assert(checks[2].answered && !checks[2].admitted);
     ck_assert_uint_eq(checks[0].remaining, 0);
     ck_assert_uint_eq(checks[2].remaining, 0);
     ck_assert_int_eq(checks[2].reset_us, 5);
+}
+END_TEST
+
+/* A command's words behind the script: how many keys, the keys, and the limit and the
+ * number of requests of each. */
+START_TEST(what_has_a_key_a_kind_and_a_limit_has_a_window)
+{
+    static const struct {
+        crm_limit_class_t class;
+        apr_uint32_t limit;
+        const char *words;
+    } third[] = {
+        {CRM_LIMIT_READ, 9, "$1\r\n2\r\n$10\r\ntest:r:key\r\n"
+         "$12\r\ntest:r:other\r\n$1\r\n9\r\n$1\r\n2\r\n$1\r\n9\r\n"
+         "$1\r\n1\r\n"},
+        {CRM_LIMIT_WRITE, 9, "$1\r\n3\r\n$10\r\ntest:r:key\r\n"
+         "$12\r\ntest:r:other\r\n$10\r\ntest:w:key\r\n$1\r\n9\r\n"
+         "$1\r\n1\r\n$1\r\n9\r\n$1\r\n1\r\n$1\r\n9\r\n$1\r\n1\r\n"},
+        {CRM_LIMIT_READ, 8, "$1\r\n3\r\n$10\r\ntest:r:key\r\n"
+         "$12\r\ntest:r:other\r\n$10\r\ntest:r:key\r\n$1\r\n9\r\n"
+         "$1\r\n1\r\n$1\r\n9\r\n$1\r\n1\r\n$1\r\n8\r\n$1\r\n1\r\n"},
+    };
+    const char *const texts[] = {"+OK\r\n", NULL};
+    const char *words = third[_i].words;
+
+    checks[2].class = third[_i].class;
+    checks[2].limit = third[_i].limit;
+    ck_assert_str_eq(ask(texts, 3, 0, SERVER_LONG),
+                     "unexpected reply of the script");
+    ck_assert_uint_gt(strlen(heard), strlen(words));
+    ck_assert_str_eq(heard + strlen(heard) - strlen(words), words);
+}
+END_TEST
+
+START_TEST(as_many_as_there_is_room_for_are_answered)
+{
+    static char text[16384] = "*385\r\n:1700000000000000\r\n";
+    const char *const texts[] = {text, NULL};
+
+    for (int i = 0; i < CRM_STORE_TOGETHER; i++) {
+        strcat(text, ONE);
+    }
+    checks[2].limit = 8;        /* it has a window, too */
+    ck_assert_ptr_null(ask(texts, CRM_STORE_TOGETHER, 0, SERVER_LONG));
+    for (int i = 0; i < CRM_STORE_TOGETHER; i++) {
+        ck_assert(checks[i].answered && checks[i].admitted);
+    }
 }
 END_TEST
 
@@ -137,6 +200,8 @@ static const struct {
     {{"-NOSCRIPT No script\r\n", "-NOSCRIPT Again\r\n"}, 0, "NOSCRIPT Again"},
     {{"+OK\r\n"}, 0, "unexpected reply of the script"},
     {{"*1\r\n:1\r\n"}, 0, "unexpected reply of the script"},
+    {{"*7\r\n:1\r\n:1\r\n:8\r\n:1\r\n:0\r\n:0\r\n:1\r\n"}, 0,
+     "unexpected reply of the script"},
     {{"*4\r\n:1\r\n:1\r\n$1\r\n7\r\n:1\r\n"}, 0,
      "unexpected reply of the script"},
     /* more than was asked, more than the limit, longer than a window */
@@ -315,7 +380,11 @@ int main(void)
     TCase *tcase = tcase_create("redis");
 
     crm_check_pool();
+    tcase_add_checked_fixture(tcase, make_checks, NULL);
     tcase_add_test(tcase, a_window_admits_its_first_requests);
+    tcase_add_loop_test(tcase, what_has_a_key_a_kind_and_a_limit_has_a_window, 0,
+                        3);
+    tcase_add_test(tcase, as_many_as_there_is_room_for_are_answered);
     tcase_add_test(tcase, the_script_is_sent_to_a_server_that_forgot_it);
     tcase_add_test(tcase, an_error_answers_nothing);
     tcase_add_test(tcase, a_reply_has_a_maximum_length);

@@ -281,6 +281,51 @@ START_TEST(rtf_is_unpacked)
 }
 END_TEST
 
+/* Return RTF of COUNT bytes "x", each of which stands for itself, then what ends it,
+ * and "no". */
+static crm_buf_t pack(int count)
+{
+    int at = (207 + count) % 4096;      /* the window's place then */
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 1024, crm_check_pool());
+    crm_buf_add(&buf, "\0\0\0\0\0\0\0\0LZFu\0\0\0\0", 16);
+    for (int i = 0; i < count; i += 8) {
+        crm_buf_add(&buf, "\0xxxxxxxx", 9);
+    }
+    crm_buf_putc(&buf, 1);
+    crm_buf_putc(&buf, (char)(at >> 4));
+    crm_buf_putc(&buf, (char)(at << 4));
+    crm_buf_puts(&buf, "no");
+    return buf;
+}
+
+START_TEST(rtf_has_an_end_wherever_the_window_is)
+{
+    apr_size_t len;
+
+    for (int count = 0; count < 9000; count += 1000) {
+        crm_buf_t buf = pack(count);
+
+        crm_mail_rtf_unpack(&len, buf.data, buf.len, crm_check_pool());
+        ck_assert_uint_eq(len, (apr_size_t)count);
+    }
+}
+END_TEST
+
+START_TEST(no_more_of_rtf_is_unpacked_than_is_read)
+{
+    crm_buf_t buf = pack(2 * CRM_MAIL_RTF_BYTES);
+    apr_size_t len;
+
+    crm_mail_rtf_unpack(&len, buf.data, buf.len, crm_check_pool());
+    ck_assert_uint_eq(len, CRM_MAIL_RTF_BYTES);
+    memcpy(buf.data + 8, "MELA", 4);
+    crm_mail_rtf_unpack(&len, buf.data, buf.len, crm_check_pool());
+    ck_assert_uint_eq(len, CRM_MAIL_RTF_BYTES);
+}
+END_TEST
+
 START_TEST(broken_rtf_is_unpacked_as_far_as_it_goes)
 {
     apr_size_t len;
@@ -337,6 +382,47 @@ START_TEST(rtf_is_read_as_it_shows)
     ck_assert_msg(!shows[_i].text || !strcmp(text, shows[_i].text),
                   "%s: \"%s\", not \"%s\"", shows[_i].rtf, text,
                   shows[_i].text);
+}
+END_TEST
+
+/* Of the list of destinations, those whose text is no text of the mail. */
+static const char *const unseen[] = {
+    "colortbl", "stylesheet", "info", "pict", "fldinst", "header", "headerl",
+    "headerr", "headerf", "footer", "footerl", "footerr", "footerf", "objdata",
+    "filetbl", "listtable", "listoverridetable", "revtbl", "rsidtbl",
+    "generator", "themedata", "xmlnstbl", "nonshppict"
+};
+
+START_TEST(rtf_of_other_things_is_not_shown)
+{
+    const char *rtf = apr_psprintf(crm_check_pool(), "{\\rtf1 a{\\%s no{\\b no}}"
+                                   "b}", unseen[_i]);
+
+    ck_assert_str_eq(crm_mail_rtf(rtf, strlen(rtf), crm_check_pool()), "ab");
+}
+END_TEST
+
+/* The character sets of fonts (Windows: GDI). */
+static const struct {
+    int set;
+    const char *bytes, *text;
+} sets[] = {
+    {0, "\\'e9", "é"}, {77, "\\'8e", "é"}, {128, "\\'82\\'a0", "あ"},
+    {129, "\\'b0\\'a1", "가"}, {130, "\\'88\\'61", "가"},
+    {134, "\\'c4\\'e3", "你"}, {136, "\\'a7\\'41", "你"}, {161, "\\'c1", "Α"},
+    {162, "\\'fd", "ı"}, {163, "\\'d0", "Đ"}, {177, "\\'e0", "א"},
+    {178, "\\'c7", "ا"}, {186, "\\'e0", "ą"}, {204, "\\'cf", "П"},
+    {222, "\\'a1", "ก"}, {238, "\\'b9", "ą"},
+};
+
+START_TEST(rtf_has_the_character_sets_of_its_fonts)
+{
+    const char *rtf = apr_psprintf(crm_check_pool(), "{\\rtf1{\\fonttbl{\\f1"
+                                   "\\fcharset%d X;}}\\f1 %s}", sets[_i].set,
+                                   sets[_i].bytes);
+
+    ck_assert_str_eq(crm_mail_rtf(rtf, strlen(rtf), crm_check_pool()),
+                     sets[_i].text);
 }
 END_TEST
 
@@ -430,8 +516,14 @@ int main(void)
     tcase_add_test(files, a_mail_has_the_files_in_winmail_dat);
     tcase_add_test(files, a_mail_without_a_text_has_that_of_winmail_dat);
     tcase_add_loop_test(files, rtf_is_unpacked, 0, COUNT(packed));
+    tcase_add_test(files, rtf_has_an_end_wherever_the_window_is);
+    tcase_add_test(files, no_more_of_rtf_is_unpacked_than_is_read);
     tcase_add_test(files, broken_rtf_is_unpacked_as_far_as_it_goes);
     tcase_add_loop_test(files, rtf_is_read_as_it_shows, 0, COUNT(shows));
+    tcase_add_loop_test(files, rtf_of_other_things_is_not_shown, 0,
+                        COUNT(unseen));
+    tcase_add_loop_test(files, rtf_has_the_character_sets_of_its_fonts, 0,
+                        COUNT(sets));
     tcase_add_test(files, rtf_of_any_depth_is_read);
     tcase_add_loop_test(files, rtf_of_no_code_page_costs_little_more, 0, 2);
     tcase_add_test(files, a_mail_without_a_text_has_that_of_rtf);
