@@ -629,6 +629,18 @@ void crm_json_merge(json_object *target, json_object *patch)
     }
 }
 
+const char *crm_json_text(json_object *value)
+{
+    return json_object_is_type(value, json_type_string)
+           ? json_object_get_string(value) : NULL;
+}
+
+size_t crm_json_count(json_object *value)
+{
+    return json_object_is_type(value, json_type_array)
+           ? json_object_array_length(value) : 0;
+}
+
 void crm_json_add_text(json_object *object, const char *name,
                        const char *text)
 {

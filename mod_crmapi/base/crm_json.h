@@ -59,6 +59,13 @@ json_object *crm_json_object(const char *text);
 /* Apply PATCH, an object, to the object TARGET (RFC 7396, 2). */
 void crm_json_merge(json_object *target, json_object *patch);
 
+/* Return the text of VALUE, which has it, or NULL if VALUE (may be NULL) is no string.
+ * It ends at a U+0000 in VALUE. */
+const char *crm_json_text(json_object *value);
+
+/* Return the number of items of VALUE, 0 if VALUE (may be NULL) is no array. */
+size_t crm_json_count(json_object *value);
+
 /* Add the member NAME with the string TEXT to OBJECT, unless TEXT is NULL. */
 void crm_json_add_text(json_object *object, const char *name,
                        const char *text);

@@ -70,8 +70,7 @@ static void set_more(answer_t *answer)
     json_object *metadata = json_object_new_object();
     json_object *list = binds[COPIES] ? json_tokener_parse(binds[COPIES])
                         : NULL;
-    size_t count = json_object_is_type(list, json_type_array)
-                   ? json_object_array_length(list) : 0;
+    size_t count = crm_json_count(list);
     apr_array_header_t *texts = apr_array_make(pool, 4, sizeof(const char *));
     json_object *copies = json_object_new_array();
 
@@ -132,8 +131,9 @@ static int has_subject(const answer_t *answer)
  * (contract 6.2), says that the answer is not to be sent. */
 static void refuse_draft(crm_input_t *input, json_object *status)
 {
-    if (json_object_is_type(status, json_type_string)
-        && !strcasecmp(json_object_get_string(status), "draft")) {
+    const char *text = crm_json_text(status);
+
+    if (text && !strcasecmp(text, "draft")) {
         crm_input_error(input, "status", "cannot be draft: an answer goes out at"
                         " once");
     }

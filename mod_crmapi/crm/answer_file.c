@@ -9,6 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_disposition.h"
+#include "crm_json.h"
 #include "crm_text.h"
 #include "crm_uuid.h"
 
@@ -204,8 +205,7 @@ static void read_files(crm_buf_t *buf, json_object *shown, crm_input_t *input,
 void crm_answer_files(const char **files_p, json_object **shown_p,
                       crm_input_t *input, json_object *list)
 {
-    size_t count = json_object_is_type(list, json_type_array)
-                   ? json_object_array_length(list) : 0;
+    size_t count = crm_json_count(list);
     int errors = crm_input_errors(input);
     json_object *shown;
     crm_buf_t buf;

@@ -87,20 +87,18 @@ static int is_e164(const start_t *start, const char *text)
  * strings or, as in other requests, objects. */
 static void check_phones(start_t *start, json_object *phones)
 {
-    size_t count = json_object_is_type(phones, json_type_array)
-                   ? json_object_array_length(phones) : 0;
+    size_t count = crm_json_count(phones);
 
     for (size_t i = 0; i < count; i++) {
         json_object *entry = json_object_array_get_idx(phones, i);
-        const char *rule = NULL, *member = "";
+        const char *rule = NULL, *member = "", *text;
 
         if (json_object_is_type(entry, json_type_object)) {
             entry = json_object_object_get(entry, "phone_number");
             member = ".phone_number";
         }
-        if (json_object_is_type(entry, json_type_string)) {
-            const char *text = json_object_get_string(entry);
-
+        text = crm_json_text(entry);
+        if (text) {
             /* other errors are reported by the field's type */
             rule = crm_text_phone(text, strlen(text)) || is_e164(start, text)
                    ? NULL

@@ -21,8 +21,7 @@
 static json_object *typed(const ctl_item_t *item, const crm_field_t *field,
                           json_object *value, apr_pool_t *pool)
 {
-    const char *text = json_object_is_type(value, json_type_string)
-                       ? json_object_get_string(value) : NULL;
+    const char *text = crm_json_text(value);
     json_object *other;
     apr_size_t offset;
 
@@ -40,12 +39,11 @@ static json_object *resolved(ctl_apply_t *apply, const ctl_item_t *item,
                              const crm_field_t *field, json_object *value,
                              crm_input_t *input)
 {
-    const char *text, *id = NULL;
+    const char *text = crm_json_text(value), *id = NULL;
 
-    if (!field->ref || !json_object_is_type(value, json_type_string)) {
+    if (!field->ref || !text) {
         return value;
     }
-    text = json_object_get_string(value);
     if (ctl_kind_find(field->ref)) {
         id = ctl_match_reference(apply, field->ref, text, item);
     }

@@ -429,12 +429,8 @@ static crm_error_t *add_items(reader_t *reader, json_object *value,
                               const char *base, const char *name)
 {
     if (!json_object_is_type(value, json_type_array)) {
-        json_object *own = name ? NULL : json_object_object_get(value,
-                                                                "object");
-
-        return add_item(reader, value, base, name ? name
-                        : json_object_is_type(own, json_type_string)
-                        ? json_object_get_string(own) : NULL);
+        return add_item(reader, value, base, name ? name : crm_json_text(
+                            json_object_object_get(value, "object")));
     }
     for (size_t i = 0; i < json_object_array_length(value); i++) {
         json_object *one = json_object_array_get_idx(value, i);

@@ -32,11 +32,9 @@ static const char *parse(json_object **object_p, const crm_buf_t *line,
 /* Return the member NAME of OBJECT if it is a string, else "". */
 static const char *text_of(json_object *object, const char *name)
 {
-    json_object *value = NULL;
+    const char *text = crm_json_text(json_object_object_get(object, name));
 
-    json_object_object_get_ex(object, name, &value);
-    return json_object_is_type(value, json_type_string)
-           ? json_object_get_string(value) : "";
+    return text ? text : "";
 }
 
 /* Return the member NAME of OBJECT if it is an integer, else -1. */
@@ -86,10 +84,9 @@ const char *ctl_dump_read_head(char workspace[CRM_UUID_LEN + 1],
 static int has(json_object *list, const char *name)
 {
     for (size_t i = 0; i < json_object_array_length(list); i++) {
-        json_object *item = json_object_array_get_idx(list, i);
+        const char *item = crm_json_text(json_object_array_get_idx(list, i));
 
-        if (json_object_is_type(item, json_type_string)
-            && !strcmp(json_object_get_string(item), name)) {
+        if (item && !strcmp(item, name)) {
             return 1;
         }
     }

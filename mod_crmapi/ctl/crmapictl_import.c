@@ -301,7 +301,7 @@ static crm_error_t *read_line(import_t *import, const crm_buf_t *line)
 {
     const char *text = line->data;
     apr_size_t len = line->len;
-    json_object *object, *name;
+    json_object *object;
     apr_size_t offset;
     const char *rule;
     stage_t *stage;
@@ -324,9 +324,8 @@ static crm_error_t *read_line(import_t *import, const crm_buf_t *line)
     if (!json_object_is_type(object, json_type_object)) {
         return refuse(import, import->line, NULL, "is not a JSON object");
     }
-    name = json_object_object_get(object, "object");
-    stage = find_stage(import, json_object_is_type(name, json_type_string)
-                       ? json_object_get_string(name) : NULL);
+    stage = find_stage(import, crm_json_text(json_object_object_get(object,
+                                                                    "object")));
     return stage ? read_object(import, stage, object)
            : refuse(import, import->line, "object", object_rule(import));
 }

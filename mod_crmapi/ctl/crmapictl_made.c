@@ -7,6 +7,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_json.h"
 #include "crm_key.h"
 #include "crm_secret.h"
 #include "crmapictl_field.h"
@@ -23,15 +24,14 @@ static crm_error_t *read_secret(const char **secret_p, ctl_apply_t *apply,
 {
     json_object *value = json_object_object_get(work->item->object,
                                                 kind->secret);
-    const char *rule;
+    const char *path = crm_json_text(value), *rule;
 
     *secret_p = NULL;
     if (!value) {
         return NULL;
     }
-    rule = json_object_is_type(value, json_type_string)
-           ? crm_secret_read(secret_p, json_object_get_string(value),
-                             apply->ctl->pool) : "must be the name of a file";
+    rule = path ? crm_secret_read(secret_p, path, apply->ctl->pool)
+           : "must be the name of a file";
     return rule ? ctl_item_refuse(apply->ctl, work->item, kind->secret, rule)
            : NULL;
 }

@@ -6,14 +6,12 @@
 #include <string.h>
 
 #include "crm_email.h"
+#include "crm_json.h"
 #include "crm_uuid.h"
 
 const char *ctl_match_text(const ctl_item_t *item, const char *name)
 {
-    json_object *value = json_object_object_get(item->object, name);
-
-    return json_object_is_type(value, json_type_string)
-           ? json_object_get_string(value) : NULL;
+    return crm_json_text(json_object_object_get(item->object, name));
 }
 
 crm_error_t *ctl_match_load(ctl_apply_t *apply, const ctl_kind_t *kind)

@@ -9,6 +9,7 @@
 #include "crm_envelope.h"
 #include "crm_etag.h"
 #include "crm_intake_site.h"
+#include "crm_json.h"
 #include "crm_type.h"
 #include "crm_type_list.h"
 #include "intake_chat_file.h"
@@ -106,12 +107,9 @@ static void read_token(crm_chat_t *chat, int is_start)
 {
     const char *text = crm_request_header(chat->call->request,
                                           "Authorization");
-    json_object *member = NULL;
 
     if (is_start) {
-        json_object_object_get_ex(chat->body, "visitor", &member);
-        text = json_object_is_type(member, json_type_string)
-               ? json_object_get_string(member) : NULL;
+        text = crm_json_text(json_object_object_get(chat->body, "visitor"));
     }
     else if (text) {
         text = strncasecmp(text, "Bearer ", 7) ? NULL : text + 7;

@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_buf.h"
+#include "crm_json.h"
 #include "crm_pointer.h"
 #include "crm_zone.h"
 
@@ -22,12 +23,11 @@ static const char *const day_names[] = {
  * not one. */
 static int read_time(int *minutes_p, json_object *value)
 {
-    const char *text = json_object_is_type(value, json_type_string)
-                       ? json_object_get_string(value) : "";
+    const char *text = crm_json_text(value);
     int hours, minutes;
 
-    if (strlen(text) != 5 || strspn(text, "0123456789") != 2 || text[2] != ':'
-        || strspn(text + 3, "0123456789") != 2) {
+    if (!text || strlen(text) != 5 || strspn(text, "0123456789") != 2
+        || text[2] != ':' || strspn(text + 3, "0123456789") != 2) {
         return 0;
     }
     hours = (text[0] - '0') * 10 + text[1] - '0';
@@ -43,16 +43,14 @@ static int write_days(crm_buf_t *buf, const char **where_p,
                       json_object *value, apr_pool_t *pool)
 {
     unsigned days = value ? 0 : 127;
-    size_t count = json_object_is_type(value, json_type_array)
-                   ? json_object_array_length(value) : 0;
+    size_t count = crm_json_count(value);
     const char *separator = "";
 
     for (size_t i = 0; i < count; i++) {
-        json_object *entry = json_object_array_get_idx(value, i);
+        const char *name = crm_json_text(json_object_array_get_idx(value, i));
         int day = 0;
 
-        while (day < 7 && (!json_object_is_type(entry, json_type_string)
-               || strcmp(json_object_get_string(entry), day_names[day]))) {
+        while (day < 7 && (!name || strcmp(name, day_names[day]))) {
             day++;
         }
         if (day == 7) {
@@ -140,6 +138,8 @@ typedef struct pacing_t {
 static const char *read_member(pacing_t *pacing, const char *name,
                                json_object *value)
 {
+    const char *text;
+
     if (!strcmp(name, "window")) {
         pacing->window = value;
         return NULL;
@@ -151,11 +151,11 @@ static const char *read_member(pacing_t *pacing, const char *name,
     if (strcmp(name, "time_zone")) {
         return "is not a known member";
     }
-    if (!json_object_is_type(value, json_type_string)
-        || !crm_zone_known(json_object_get_string(value))) {
+    text = crm_json_text(value);
+    if (!text || !crm_zone_known(text)) {
         return CRM_ZONE_RULE;
     }
-    pacing->time_zone = json_object_get_string(value);
+    pacing->time_zone = text;
     return NULL;
 }
 
@@ -226,10 +226,10 @@ const char *crm_delay_parse(apr_int64_t *seconds_p, json_object *delay,
     if (read_days(seconds_p, delay)) {
         return NULL;
     }
-    if (!json_object_is_type(delay, json_type_string)) {
+    text = crm_json_text(delay);
+    if (!text) {
         return rule;
     }
-    text = json_object_get_string(delay);
     *seconds_p = 0;
     do {
         apr_int64_t part = read_part(&text);

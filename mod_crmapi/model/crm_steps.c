@@ -9,6 +9,7 @@
 #include "crm_array.h"
 #include "crm_bare.h"
 #include "crm_channel.h"
+#include "crm_json.h"
 #include "crm_merge.h"
 #include "crm_pacing.h"
 #include "crm_pointer.h"
@@ -91,10 +92,9 @@ static void enter(reader_t *reader, const char *name)
 static const char *read_channel(reader_t *reader, json_object *object)
 {
     const crm_reading_t *reading = reader->reading;
-    json_object *value = json_object_object_get(object, "channel");
+    const char *name = crm_json_text(json_object_object_get(object, "channel"));
 
-    reader->channel = json_object_is_type(value, json_type_string)
-                      ? crm_channel_way(json_object_get_string(value)) : NULL;
+    reader->channel = name ? crm_channel_way(name) : NULL;
     enter(reader, "channel");
     if (!reader->channel) {
         return crm_channel_way_rule;

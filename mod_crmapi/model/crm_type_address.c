@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_email.h"
+#include "crm_json.h"
 #include "crm_phone.h"
 #include "crm_text.h"
 
@@ -235,9 +236,8 @@ static void read_bind(apr_array_header_t *list, const kind_t *kind,
 
         json_object_object_get_ex(entry, kind->member, &text);
         json_object_object_get_ex(entry, "is_primary", &is_primary);
-        if (json_object_is_type(text, json_type_string)) {
-            add_address(list, kind,
-                        apr_pstrdup(pool, json_object_get_string(text)),
+        if (crm_json_text(text)) {
+            add_address(list, kind, apr_pstrdup(pool, crm_json_text(text)),
                         primary && json_object_get_boolean(is_primary));
         }
     }

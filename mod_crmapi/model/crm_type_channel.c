@@ -3,6 +3,7 @@
 #include "crm_type_channel.h"
 
 #include "crm_channel.h"
+#include "crm_json.h"
 #include "crm_number.h"
 
 /* Set *BIND_P to the code of the channel NAME. Return NULL, or the rule that it
@@ -31,8 +32,7 @@ static void channel_parse(const char **bind_p, crm_input_t *input,
                           const crm_field_t *field, const char *path,
                           json_object *value)
 {
-    const char *text = json_object_is_type(value, json_type_string)
-                       ? json_object_get_string(value) : NULL;
+    const char *text = crm_json_text(value);
 
     (void)field;
     if (json_object_is_type(value, json_type_int)

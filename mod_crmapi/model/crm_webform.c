@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_json.h"
 #include "crm_near.h"
 #include "crm_text.h"
 
@@ -147,8 +148,7 @@ static const apr_array_header_t *options_of(json_object *list,
 {
     apr_array_header_t *options =
         apr_array_make(pool, 8, sizeof(crm_webform_option_t));
-    size_t count = json_object_is_type(list, json_type_array)
-                   ? json_object_array_length(list) : 0;
+    size_t count = crm_json_count(list);
 
     for (size_t i = 0; i < count; i++) {
         json_object *one = json_object_array_get_idx(list, i);

@@ -65,9 +65,10 @@ static const char *check_label(checker_t *checker, json_object *value)
 
 static const char *check_type(checker_t *checker, json_object *value)
 {
+    const char *text = crm_json_text(value);
+
     (void)checker;
-    return json_object_is_type(value, json_type_string)
-           && crm_webform_kind(json_object_get_string(value)) ? NULL
+    return text && crm_webform_kind(text) ? NULL
            : "must be text, textarea, number, integer, boolean, checkbox, date,"
              " email, url, phone, tel, select, radio or multiselect";
 }
@@ -154,8 +155,7 @@ static const char *check_option(checker_t *checker, json_object *one,
 
 static const char *check_options(checker_t *checker, json_object *list)
 {
-    size_t count = json_object_is_type(list, json_type_array)
-                   ? json_object_array_length(list) : 0;
+    size_t count = crm_json_count(list);
     const char *place = checker->where;
     const char **values;
 
@@ -312,8 +312,8 @@ static const char *check_field(checker_t *checker, json_object *config,
     type = json_object_object_get(config, "type");
     checker->config = config;
     checker->kind = fixed;
-    if (!fixed && json_object_is_type(type, json_type_string)) {
-        checker->kind = crm_webform_kind(json_object_get_string(type));
+    if (!fixed && crm_json_text(type)) {
+        checker->kind = crm_webform_kind(crm_json_text(type));
     }
     if (!checker->kind) {
         checker->where = crm_pointer_member(place, "type", checker->pool);
@@ -331,9 +331,10 @@ static const char *check_field(checker_t *checker, json_object *config,
 
 static const char *check_url(checker_t *checker, json_object *value)
 {
+    const char *text = crm_json_text(value);
+
     (void)checker;
-    return json_object_is_type(value, json_type_string)
-           && crm_webform_url_ok(json_object_get_string(value)) ? NULL
+    return text && crm_webform_url_ok(text) ? NULL
            : "must be an absolute http or https URL";
 }
 
@@ -352,12 +353,11 @@ static const char *check_origins(checker_t *checker, json_object *list)
         return "must be an array of origins";
     }
     for (size_t i = 0; i < json_object_array_length(list); i++) {
-        json_object *one = json_object_array_get_idx(list, i);
+        const char *one = crm_json_text(json_object_array_get_idx(list, i));
         const char *rule;
 
         checker->where = crm_pointer_item(place, (int)i, checker->pool);
-        rule = crm_origin_rule(json_object_is_type(one, json_type_string)
-                               ? json_object_get_string(one) : "");
+        rule = crm_origin_rule(one ? one : "");
         if (rule) {
             return rule;
         }

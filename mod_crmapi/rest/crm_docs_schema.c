@@ -6,21 +6,16 @@
 
 #include "crm_array.h"
 #include "crm_html.h"
+#include "crm_json.h"
 
 json_object *crm_docs_at(json_object *object, const char *name)
 {
-    json_object *value = NULL;
-
-    json_object_object_get_ex(object, name, &value);
-    return value;
+    return json_object_object_get(object, name);
 }
 
 const char *crm_docs_text(json_object *object, const char *name)
 {
-    json_object *value = crm_docs_at(object, name);
-
-    return json_object_is_type(value, json_type_string)
-           ? json_object_get_string(value) : NULL;
+    return crm_json_text(crm_docs_at(object, name));
 }
 
 const char *crm_docs_ref(json_object *object)
@@ -28,13 +23,6 @@ const char *crm_docs_ref(json_object *object)
     const char *ref = crm_docs_text(object, "$ref");
 
     return ref ? strrchr(ref, '/') + 1 : NULL;
-}
-
-/* Return the number of items of ARRAY; 0 if it is none. */
-static size_t count(json_object *array)
-{
-    return json_object_is_type(array, json_type_array)
-           ? json_object_array_length(array) : 0;
 }
 
 /* Return the alternatives of SCHEMA, if it is nothing but these. */
@@ -51,7 +39,7 @@ static json_object *alternatives(json_object *schema)
 /* Add VALUES, those of an enumeration. */
 static void add_values(crm_buf_t *buf, json_object *values)
 {
-    size_t n = count(values);
+    size_t n = crm_json_count(values);
 
     for (size_t i = 0; i < n; i++) {
         crm_html_put(buf, i ? " | <code>" : "<code>", json_object_get_string(
@@ -79,7 +67,7 @@ static void add_type_name(crm_buf_t *buf, json_object *schema,
 static void add_types(crm_buf_t *buf, json_object *schema)
 {
     json_object *types = crm_docs_at(schema, "type");
-    size_t n = count(types);
+    size_t n = crm_json_count(types);
 
     if (crm_docs_at(schema, "const")) {
         crm_html_put(buf, "<code>", json_object_get_string(
@@ -110,7 +98,7 @@ void crm_docs_type(crm_buf_t *buf, json_object *schema)
         crm_html_put(buf, "<a href=\"#", name, "\">", name, "</a>", NULL);
     }
     else if (any) {
-        for (size_t i = 0; i < count(any); i++) {
+        for (size_t i = 0; i < crm_json_count(any); i++) {
             crm_buf_puts(buf, i ? " or " : "");
             crm_docs_type(buf, json_object_array_get_idx(any, i));
         }
@@ -173,7 +161,7 @@ static int is_required(json_object *schema, const char *name)
 {
     json_object *names = crm_docs_at(schema, "required");
 
-    for (size_t i = 0; i < count(names); i++) {
+    for (size_t i = 0; i < crm_json_count(names); i++) {
         if (!strcmp(name, json_object_get_string(
                         json_object_array_get_idx(names, i)))) {
             return 1;

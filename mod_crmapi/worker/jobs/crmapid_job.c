@@ -34,10 +34,7 @@ enum { WORKSPACE, ID, KIND, PAYLOAD, ATTEMPTS, TAKEN_AT };
 
 const char *crmd_payload(const crmd_work_t *work, const char *name)
 {
-    json_object *value = json_object_object_get(work->job->payload, name);
-
-    return json_object_is_type(value, json_type_string)
-           ? json_object_get_string(value) : NULL;
+    return crm_json_text(json_object_object_get(work->job->payload, name));
 }
 
 crm_error_t *crmd_query(PGresult **result_p, crmd_work_t *work,

@@ -92,13 +92,13 @@ static const char *incomplete_reason(json_object *choice)
         {"length", "the answer was cut off at openai_max_tokens"},
         {"content_filter", "the service withheld the answer"},
     };
-    json_object *reason = json_object_object_get(choice, "finish_reason");
+    const char *reason = crm_json_text(
+        json_object_object_get(choice, "finish_reason"));
     json_object *refusal = json_object_object_get(
         json_object_object_get(choice, "message"), "refusal");
 
-    for (size_t i = 0; i < CRM_NELTS(known); i++) {
-        if (json_object_is_type(reason, json_type_string)
-            && !strcmp(json_object_get_string(reason), known[i].reason)) {
+    for (size_t i = 0; reason && i < CRM_NELTS(known); i++) {
+        if (!strcmp(reason, known[i].reason)) {
             return known[i].why;
         }
     }
@@ -113,18 +113,17 @@ static const char *incomplete_reason(json_object *choice)
 static const char *text_of(json_object *content, apr_pool_t *pool)
 {
     apr_array_header_t *texts = apr_array_make(pool, 0, sizeof(const char *));
-    size_t count = json_object_is_type(content, json_type_array)
-                   ? json_object_array_length(content) : 0;
+    size_t count = crm_json_count(content);
 
-    if (json_object_is_type(content, json_type_string)) {
-        return json_object_get_string(content);
+    if (crm_json_text(content)) {
+        return crm_json_text(content);
     }
     for (size_t i = 0; i < count; i++) {
-        json_object *part = json_object_object_get(
-            json_object_array_get_idx(content, i), "text");
+        const char *part = crm_json_text(json_object_object_get(
+            json_object_array_get_idx(content, i), "text"));
 
-        if (json_object_is_type(part, json_type_string)) {
-            APR_ARRAY_PUSH(texts, const char *) = json_object_get_string(part);
+        if (part) {
+            APR_ARRAY_PUSH(texts, const char *) = part;
         }
     }
     return texts->nelts ? apr_array_pstrcat(pool, texts, '\0') : NULL;

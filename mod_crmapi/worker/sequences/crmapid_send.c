@@ -11,6 +11,7 @@
 
 #include "crm_db.h"
 #include "crm_email.h"
+#include "crm_json.h"
 #include "crm_phone.h"
 #include "crm_time.h"
 #include "crm_value.h"
@@ -84,8 +85,7 @@ static void set_copies(crmd_message_t *message, const char *json,
                        apr_pool_t *pool)
 {
     json_object *list = json ? json_tokener_parse(json) : NULL;
-    size_t count = json_object_is_type(list, json_type_array)
-                   ? json_object_array_length(list) : 0;
+    size_t count = crm_json_count(list);
     const char **copies = apr_pcalloc(pool, (count + 1) * sizeof(*copies));
 
     message->copies = copies;

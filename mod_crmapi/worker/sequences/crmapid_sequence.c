@@ -145,8 +145,7 @@ static int find_channels(enrollment_t *enrollment)
 {
     json_object *allowed = json_object_object_get(enrollment->subject.plan,
                                                   "allowed_channels");
-    size_t length = json_object_is_type(allowed, json_type_array)
-                    ? json_object_array_length(allowed) : 0;
+    size_t length = crm_json_count(allowed);
     int count = 0;
 
     for (size_t i = 0; i < length; i++) {

@@ -9,6 +9,7 @@
 
 #include "crm_array.h"
 #include "crm_buf.h"
+#include "crm_json.h"
 #include "crm_steps.h"
 #include "crm_text.h"
 
@@ -112,18 +113,17 @@ void crmd_tidy_steps(json_object *list, apr_pool_t *scratch_pool)
         "delay", "email_subject", "email_body", "sms_body", "voice_objective",
         "voice_script"
     };
-    size_t count = json_object_is_type(list, json_type_array)
-                   ? json_object_array_length(list) : 0;
+    size_t count = crm_json_count(list);
 
     for (size_t i = 0; i < count; i++) {
         json_object *step = json_object_array_get_idx(list, i);
 
         for (size_t k = 0; k < CRM_NELTS(names); k++) {
-            json_object *value = json_object_object_get(step, names[k]);
+            const char *text = crm_json_text(json_object_object_get(step,
+                                                                    names[k]));
 
-            if (json_object_is_type(value, json_type_string)) {
-                tidy_text(step, names[k], json_object_get_string(value),
-                          scratch_pool);
+            if (text) {
+                tidy_text(step, names[k], text, scratch_pool);
             }
         }
     }
