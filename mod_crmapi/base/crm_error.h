@@ -3,8 +3,6 @@
 #ifndef CRM_ERROR_H
 #define CRM_ERROR_H
 
-#include <stdarg.h>
-
 #include "apr_pools.h"
 #include "apr_tables.h"
 

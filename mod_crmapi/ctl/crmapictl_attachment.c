@@ -2,7 +2,6 @@
 /* crmapictl_attachment.c: attachments of messages */
 #include "crmapictl_attachment.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "crm_db.h"

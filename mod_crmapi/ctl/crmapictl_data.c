@@ -3,7 +3,6 @@
 #include "crmapictl_data.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "crm_text.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "apr_cstr.h"
-#include "apr_strings.h"
 
 #include "crm_channel.h"
 #include "crm_form.h"

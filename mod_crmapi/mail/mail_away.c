@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "apr_lib.h"
-
 #include "crm_array.h"
 #include "crm_bare.h"
 #include "crm_text.h"

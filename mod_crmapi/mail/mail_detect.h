@@ -3,8 +3,6 @@
 #ifndef CRM_MAIL_DETECT_H
 #define CRM_MAIL_DETECT_H
 
-#include "apr_pools.h"
-
 #include "mail_label.h"
 
 /* Return the charset that the LEN BYTES, which are not valid UTF-8, are most

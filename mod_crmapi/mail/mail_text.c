@@ -8,8 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "apr_strings.h"
-
 #include "crm_array.h"
 #include "crm_bare.h"
 #include "crm_buf.h"
