@@ -10,7 +10,8 @@
 #include "apr_lib.h"
 #include "apr_strings.h"
 
-const apr_int64_t crm_metrics_bounds[CRM_METRICS_BOUNDS] = {
+/* The upper bounds of histograms, in microseconds, ascending. */
+static const apr_int64_t bounds[CRM_METRICS_BOUNDS] = {
     1000, 2500, 5000, 10000, 25000, 50000, 100000, 250000, 500000,
     1000000, 2500000, 5000000, 10000000, 30000000
 };
@@ -20,7 +21,7 @@ void crm_metrics_observe(crm_histogram_t *histogram, apr_int64_t us)
     int i = 0;
 
     us = us > 0 ? us : 0;
-    while (i < CRM_METRICS_BOUNDS && us > crm_metrics_bounds[i]) {
+    while (i < CRM_METRICS_BOUNDS && us > bounds[i]) {
         i++;
     }
     crm_metrics_add(&histogram->buckets[i], 1);
@@ -218,7 +219,7 @@ void crm_metrics_histogram(crm_metrics_t *metrics, const char *labels,
     }
     for (int i = 0; i <= CRM_METRICS_BOUNDS; i++) {
         put_bucket(metrics, labels, i < CRM_METRICS_BOUNDS
-                   ? crm_metrics_bounds[i] : -1, counts[i]);
+                   ? bounds[i] : -1, counts[i]);
     }
     crm_metrics_sample(metrics, "_count", labels, sum);
     crm_metrics_seconds(metrics, "_sum", labels,

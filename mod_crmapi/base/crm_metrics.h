@@ -11,9 +11,6 @@
 /* The number of a histogram's bounds. It has one bucket more. */
 #define CRM_METRICS_BOUNDS 14
 
-/* The upper bounds of histograms, in microseconds, ascending. */
-extern const apr_int64_t crm_metrics_bounds[CRM_METRICS_BOUNDS];
-
 /* A histogram of times. All members are atomic, start at 0 and never
  * decrease. */
 typedef struct crm_histogram_t {

@@ -280,7 +280,6 @@ static crm_error_t *insert(ctl_apply_t *apply, const ctl_kind_t *kind,
 {
     const crm_field_t *fields = kind->resource->fields;
     ctl_change_t *change = ctl_apply_note(apply, '+', kind, work->row);
-    const char *separator = ") VALUES (";
     PGresult *result;
     crm_sql_t sql;
 
@@ -295,7 +294,7 @@ static crm_error_t *insert(ctl_apply_t *apply, const ctl_kind_t *kind,
             crm_sql_adds(&sql, ", ", fields[i].name, NULL);
         }
     }
-    crm_sql_add(&sql, separator);
+    crm_sql_add(&sql, ") VALUES (");
     crm_sql_bind(&sql, apply->workspace_id, "uuid");
     for (int i = 0; fields[i].name; i++) {
         if (work->binds[i]) {

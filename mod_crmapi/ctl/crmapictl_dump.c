@@ -153,12 +153,6 @@ static crm_error_t *dump_table(dump_t *dump, const ctl_table_t *table,
                            ctl->pool);
 }
 
-/* Return the error that there is no workspace ID. */
-static crm_error_t *none(ctl_t *ctl, const char *id)
-{
-    return ctl_fault(ctl, "there is no workspace \"%s\"", id);
-}
-
 /* Write all tables of the workspace ID. */
 static crm_error_t *dump_tables(dump_t *dump, const char *id)
 {
@@ -171,7 +165,7 @@ static crm_error_t *dump_tables(dump_t *dump, const char *id)
     CRM_ERR(ctl_dump_filled(&filled, ctl, id,
                             ctl_dump_names(tables, count, ctl->pool)));
     if (!ctl_dump_has(filled, 0)) {
-        return none(ctl, id);   /* the first table has it */
+        return ctl_no_workspace(ctl, id);       /* the first table has it */
     }
     for (int i = 0; i < count; i++) {
         CRM_ERR(ctl_dump_has(filled, i) ? dump_table(dump, &tables[i], id)
@@ -213,7 +207,7 @@ static crm_error_t *check_since(ctl_t *ctl, const char *id)
                       " (SELECT FROM crmapi.workspace w WHERE w.id = $2::uuid)",
                       2, values));
     if (*PQgetvalue(result, 0, 1) != 't') {
-        return none(ctl, id);
+        return ctl_no_workspace(ctl, id);
     }
     return *PQgetvalue(result, 0, 0) == 't' ? NULL
            : ctl_fault(ctl, "--since must be a mark that \"workspace dump"

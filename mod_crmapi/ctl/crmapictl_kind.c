@@ -17,6 +17,7 @@
 #include "crm_zone.h"
 #include "crmapictl_options.h"
 #include "crmapictl_workspace.h"
+#include "event.h"
 
 /* ---- types of their own --------------------------------------------------- */
 
@@ -75,16 +76,6 @@ static int compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int is_event_type(const char *name)
-{
-    const crm_event_type_t *type = crm_event_types;
-
-    while (type->type && strcmp(type->type, name)) {
-        type++;
-    }
-    return type->type != NULL;
-}
-
 /* Types of events, stored in order and once each. */
 static void events_parse(const char **bind_p, crm_input_t *input,
                          const crm_field_t *field, const char *path,
@@ -96,7 +87,7 @@ static void events_parse(const char **bind_p, crm_input_t *input,
         return;
     }
     for (int i = 0; i < types->nelts; i++) {
-        if (!is_event_type(APR_ARRAY_IDX(types, i, const char *))) {
+        if (!crm_event_is_type(APR_ARRAY_IDX(types, i, const char *))) {
             crm_input_error(input, item_path(path, i, input->pool),
                             "is not a type of event");
             return;

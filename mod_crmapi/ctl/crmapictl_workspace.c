@@ -227,8 +227,7 @@ crm_error_t *ctl_workspace_list(ctl_t *ctl)
     return NULL;
 }
 
-/* Return the error that the workspace WHAT does not exist. */
-static crm_error_t *none(ctl_t *ctl, const char *what)
+crm_error_t *ctl_no_workspace(ctl_t *ctl, const char *what)
 {
     return ctl_fault(ctl, "there is no workspace \"%s\"", what);
 }
@@ -246,7 +245,7 @@ crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,
                       : "SELECT id FROM crmapi.workspace WHERE slug = $1::text",
                       1, &value));
     if (!PQntuples(result)) {
-        return none(ctl, what);
+        return ctl_no_workspace(ctl, what);
     }
     *id_p = ctl->workspace = PQgetvalue(result, 0, 0);
     return NULL;
@@ -289,7 +288,7 @@ static crm_error_t *find(PGresult **result_p, ctl_t *ctl, const char *id,
 {
     CRM_ERR(ctl_query(result_p, ctl, "SELECT " ALL_FIELDS HELD_FROM
                       " WHERE workspace.id = $1::uuid", 1, &id));
-    return PQntuples(*result_p) ? NULL : none(ctl, what);
+    return PQntuples(*result_p) ? NULL : ctl_no_workspace(ctl, what);
 }
 
 crm_error_t *ctl_workspace_show(ctl_t *ctl)
@@ -473,7 +472,7 @@ static crm_error_t *update(ctl_t *ctl, const char *const values[11],
                    " WHERE id = $1::uuid RETURNING id", 11, values,
                    values[2]));
     return PQntuples(result) ? ctl_events_set(ctl, values[0], events)
-           : none(ctl, ctl->args[0]);
+           : ctl_no_workspace(ctl, ctl->args[0]);
 }
 
 crm_error_t *ctl_workspace_set(ctl_t *ctl)

@@ -6,6 +6,9 @@
 #include "crmapictl.h"
 #include "crmapictl_output.h"
 
+/* Return the error that there is no workspace WHAT, an id or a slug. */
+crm_error_t *ctl_no_workspace(ctl_t *ctl, const char *what);
+
 /* Set *ID_P to the id of the workspace WHAT, an id or a slug. Errors: there is
  * no such workspace. */
 crm_error_t *ctl_workspace_id(const char **id_p, ctl_t *ctl,

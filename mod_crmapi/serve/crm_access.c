@@ -164,9 +164,8 @@ crm_error_t *crm_access_charge(crm_call_t *call, crm_limit_class_t class)
 
 static crm_error_t *admit_key(crm_call_t *call)
 {
-    const char *method = call->request->method;
-    crm_limit_class_t class = !strcmp(method, "GET") || !strcmp(method, "HEAD")
-                              ? CRM_LIMIT_READ : CRM_LIMIT_WRITE;
+    crm_limit_class_t class = crm_call_reads(call) ? CRM_LIMIT_READ
+                                                   : CRM_LIMIT_WRITE;
 
     CRM_ERR(crm_access_authenticate(call));
     return crm_access_charge(call, class);

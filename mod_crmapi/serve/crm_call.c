@@ -22,9 +22,7 @@ void crm_call_count(crm_call_t *call, apr_time_t began)
     call->response->db_us += crm_time_monotonic() - began;
 }
 
-/* Return whether CALL changes nothing, so that its statements can be cancelled
- * when its client has gone. */
-static int reads_only(const crm_call_t *call)
+int crm_call_reads(const crm_call_t *call)
 {
     const char *method = call->request->method;
 
@@ -45,7 +43,7 @@ static crm_error_t *acquire(crm_conn_t **conn_p, apr_time_t since,
 
         crm_call_count(call, began);
         CRM_ERR(error);
-        if (reads_only(call)) {
+        if (crm_call_reads(call)) {     /* else it must not be cancelled */
             crm_conn_watch(call->conn, call->service->aborted,
                            call->request->baton);
         }
@@ -97,7 +95,7 @@ enum { SETTINGS = 2 };
  * reads. */
 static const char *trace_of(const crm_call_t *call)
 {
-    return reads_only(call) ? NULL : call->request->trace;
+    return crm_call_reads(call) ? NULL : call->request->trace;
 }
 
 /* Set SETTINGS to those of CALL and return their number. The trace is set for

@@ -47,6 +47,9 @@ struct crm_call_t {
                                    another one: it is never sent by itself */
 };
 
+/* Return whether CALL is a GET or HEAD, which change nothing. */
+int crm_call_reads(const crm_call_t *call);
+
 /* Set *CONN_P to CALL's connection. Take one from the pool if it has none. */
 crm_error_t *crm_call_conn(crm_conn_t **conn_p, crm_call_t *call);
 

@@ -116,12 +116,6 @@ void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
     pthread_mutex_unlock(&daemon->mutex);
 }
 
-crm_error_t *crmd_actor_connect(crmd_actor_t *actor)
-{
-    return crmd_conn_open(&actor->conn, actor->daemon->config, actor->timeout,
-                          actor->conn_pool, actor->pool);
-}
-
 /* Return whether nobody wants the statement of the actor BATON any more. */
 static int is_over(void *baton)
 {
@@ -134,9 +128,10 @@ static int is_over(void *baton)
     return over;
 }
 
-crm_error_t *crmd_actor_connect_until(crmd_actor_t *actor, const int *over)
+crm_error_t *crmd_actor_connect(crmd_actor_t *actor, const int *over)
 {
-    CRM_ERR(crmd_actor_connect(actor));
+    CRM_ERR(crmd_conn_open(&actor->conn, actor->daemon->config, actor->timeout,
+                           actor->conn_pool, actor->pool));
     actor->over = over;
     crm_conn_watch(actor->conn, is_over, actor);
     return NULL;

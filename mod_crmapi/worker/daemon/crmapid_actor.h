@@ -54,7 +54,7 @@ typedef struct crmd_actor_t {
     apr_pool_t *pool;           /* cleared after each round */
     apr_pool_t *conn_pool;
     crm_conn_t *conn;           /* NULL: not open */
-    const int *over;            /* see crmd_actor_connect_until() */
+    const int *over;            /* see crmd_actor_connect() */
     char job[24];               /* id of the job that it runs, or ""; protected
                                    by the daemon's mutex */
     int down;                   /* why its last round failed; the same */
@@ -69,13 +69,10 @@ int crmd_actor_is_away(void);
 crmd_actor_t *crmd_actor_create(crmd_daemon_t *daemon, int lane,
                                 apr_interval_time_t timeout, apr_pool_t *pool);
 
-/* Open the connection of ACTOR if it is not open. Errors, in ACTOR's pool:
- * those of crmd_conn_open(). */
-crm_error_t *crmd_actor_connect(crmd_actor_t *actor);
-
-/* The same for statements of which nothing is lost if they are cancelled: they are
- * when *OVER, a member of the daemon, is set. Their error is CRM_E_REQUEST_TIMEOUT. */
-crm_error_t *crmd_actor_connect_until(crmd_actor_t *actor, const int *over);
+/* Open the connection of ACTOR if it is not open. Its statements, of which nothing is
+ * lost, are cancelled when *OVER, a member of the daemon, is set: their error is
+ * CRM_E_REQUEST_TIMEOUT. Errors, in ACTOR's pool: those of crmd_conn_open(). */
+crm_error_t *crmd_actor_connect(crmd_actor_t *actor, const int *over);
 
 /* Count that a round of ACTOR failed with ERROR (NULL: it succeeded; one that was
  * cancelled says nothing). For each cause, log when the first thread of the daemon

@@ -30,7 +30,7 @@
 /* Run what is due. */
 static crm_error_t *keep_up(crmd_actor_t *actor)
 {
-    CRM_ERR(crmd_actor_connect_until(actor, &actor->daemon->ending));
+    CRM_ERR(crmd_actor_connect(actor, &actor->daemon->ending));
     return crmd_upkeep_run(actor->conn, actor->daemon->config, NULL,
                            actor->pool);
 }

@@ -66,7 +66,7 @@ crm_error_t *crmd_heartbeat(crmd_actor_t *actor)
     int busy, stopping;
     unsigned session;
 
-    CRM_ERR(crmd_actor_connect_until(actor, &daemon->ending));
+    CRM_ERR(crmd_actor_connect(actor, &daemon->ending));
     session = crm_conn_session(actor->conn);
     pthread_mutex_lock(&daemon->mutex);
     stopping = daemon->stopping;
