@@ -105,6 +105,14 @@ void crm_key_hash_bind(char out[CRM_KEY_BIND_SIZE],
     crm_key_hash_hex(out + 2, hash);
 }
 
+void crm_key_bind(char out[CRM_KEY_BIND_SIZE], const char *key, apr_size_t len)
+{
+    unsigned char hash[CRM_KEY_HASH_LEN];
+
+    crm_key_hash(hash, key, len);
+    crm_key_hash_bind(out, hash);
+}
+
 void crm_key_display(char out[CRM_KEY_SIZE], const char *key,
                      const char *prefix)
 {

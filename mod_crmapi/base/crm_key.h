@@ -41,6 +41,9 @@ void crm_key_hash_hex(char out[2 * CRM_KEY_HASH_LEN + 1],
 void crm_key_hash_bind(char out[CRM_KEY_BIND_SIZE],
                        const unsigned char hash[CRM_KEY_HASH_LEN]);
 
+/* Write the SHA-256 of the LEN bytes at KEY to OUT, as such a bind. */
+void crm_key_bind(char out[CRM_KEY_BIND_SIZE], const char *key, apr_size_t len);
+
 /* Write the displayable form of KEY, a valid key, to OUT: PREFIX, then the
  * first and the last four characters of the rest with "..." between them. */
 void crm_key_display(char out[CRM_KEY_SIZE], const char *key,

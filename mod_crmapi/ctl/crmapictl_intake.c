@@ -32,7 +32,6 @@ static const ctl_column_t new_columns[] = {COLUMNS, {"token", 's'}, {NULL, 0}};
 static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *token)
 {
     char bytea[CRM_KEY_BIND_SIZE];
-    unsigned char hash[CRM_KEY_HASH_LEN];
     char id[CRM_UUID_LEN + 1];
     char display[CRM_KEY_SIZE];
     const char *values[5] = {id, NULL, ctl->options[CTL_NAME], bytea,
@@ -41,8 +40,7 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *token)
     CRM_ERR(ctl_check_name(ctl, CTL_NAME));
     CRM_ERR(ctl_workspace_id(&values[1], ctl, ctl->options[CTL_WORKSPACE]));
     crm_uuid_v7(id);
-    crm_key_hash(hash, token, strlen(token));
-    crm_key_hash_bind(bytea, hash);
+    crm_key_bind(bytea, token, strlen(token));
     crm_key_display(display, token, CRM_KEY_INTAKE_PREFIX);
     ctl_audit_object(ctl, values[1], apr_pstrdup(ctl->pool, id));
     return ctl_keep_key(result_p, ctl, "INSERT INTO crmapi.intake_key (id,"

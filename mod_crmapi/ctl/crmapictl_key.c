@@ -166,7 +166,6 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *key,
                           const char *prefix)
 {
     char bytea[CRM_KEY_BIND_SIZE];
-    unsigned char hash[CRM_KEY_HASH_LEN];
     char id[CRM_UUID_LEN + 1];
     char display[CRM_KEY_SIZE];
     const char *values[6 + TERMS] = {id, NULL, ctl->options[CTL_NAME], bytea,
@@ -181,8 +180,7 @@ static crm_error_t *store(PGresult **result_p, ctl_t *ctl, const char *key,
         values[5] = "true";
     }
     crm_uuid_v7(id);
-    crm_key_hash(hash, key, strlen(key));
-    crm_key_hash_bind(bytea, hash);
+    crm_key_bind(bytea, key, strlen(key));
     crm_key_display(display, key, prefix);
     return insert(result_p, ctl, values);
 }
@@ -262,7 +260,7 @@ crm_error_t *ctl_key_import(ctl_t *ctl)
     OPENSSL_cleanse(key, sizeof(key));
     if (!error) {
         ctl_print_one(ctl, PQgetvalue(result, 0, 0), result, columns);
-        ctl_key_warn(ctl, result);
+        error = ctl_key_warn(ctl, result);
     }
     return error;
 }
@@ -421,7 +419,6 @@ crm_error_t *ctl_key_rotate(ctl_t *ctl)
 {
     char key[CRM_KEY_SIZE], display[CRM_KEY_SIZE];
     char bytea[CRM_KEY_BIND_SIZE], id[CRM_UUID_LEN + 1];
-    unsigned char hash[CRM_KEY_HASH_LEN];
     const char *values[6] = {id, NULL, NULL, bytea, display}, *prefix;
     crm_error_t *error;
     PGresult *result;
@@ -431,8 +428,7 @@ crm_error_t *ctl_key_rotate(ctl_t *ctl)
     CRM_ERR(get_key(values + 1, ctl));
     CRM_ERR(crm_key_generate(key, prefix, ctl->pool));
     crm_uuid_v7(id);
-    crm_key_hash(hash, key, strlen(key));
-    crm_key_hash_bind(bytea, hash);
+    crm_key_bind(bytea, key, strlen(key));
     crm_key_display(display, key, prefix);
     error = succeed(&result, ctl, values);
     if (!error) {

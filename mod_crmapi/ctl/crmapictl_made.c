@@ -143,15 +143,6 @@ static crm_error_t *update_endpoint(ctl_apply_t *apply, const ctl_kind_t *kind,
 
 /* ---- intake tokens -------------------------------------------------------- */
 
-/* Write the hash of TOKEN to BYTEA, a bind. */
-static void hash_token(char bytea[CRM_KEY_BIND_SIZE], const char *token)
-{
-    unsigned char hash[CRM_KEY_HASH_LEN];
-
-    crm_key_hash(hash, token, strlen(token));
-    crm_key_hash_bind(bytea, hash);
-}
-
 /* Refuse the file with TOKEN that WORK's object names, unless it is one. */
 static crm_error_t *check_token(ctl_apply_t *apply, const ctl_kind_t *kind,
                                 const ctl_work_t *work, const char *token)
@@ -182,7 +173,7 @@ static crm_error_t *insert_token(ctl_apply_t *apply, const ctl_kind_t *kind,
                                  apply->ctl->pool));
         change->secret = made;
     }
-    hash_token(bytea, token);
+    crm_key_bind(bytea, token, strlen(token));
     crm_key_display(display, token, CRM_KEY_INTAKE_PREFIX);
     return ctl_keep_key(&result, apply->ctl, "INSERT INTO crmapi.intake_key"
                         " (id, workspace_id, name, key_hash, display) VALUES"
@@ -199,7 +190,7 @@ static crm_error_t *compare_token(ctl_apply_t *apply, const ctl_kind_t *kind,
     PGresult *result;
 
     CRM_ERR(check_token(apply, kind, work, secret));
-    hash_token(bytea, secret);
+    crm_key_bind(bytea, secret, strlen(secret));
     CRM_ERR(ctl_query(&result, apply->ctl, "SELECT FROM crmapi.intake_key t"
                       " WHERE t.workspace_id = $1::uuid AND t.id = $2::uuid"
                       " AND t.key_hash = $3::bytea", 3, values));

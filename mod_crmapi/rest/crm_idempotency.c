@@ -42,11 +42,9 @@ enum {
 static const char *hash_bind(const char *data, apr_size_t len,
                              apr_pool_t *pool)
 {
-    unsigned char hash[CRM_KEY_HASH_LEN];
     char *bind = apr_palloc(pool, CRM_KEY_BIND_SIZE);
 
-    crm_key_hash(hash, data, len);
-    crm_key_hash_bind(bind, hash);
+    crm_key_bind(bind, data, len);
     return bind;
 }
 
