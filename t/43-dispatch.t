@@ -468,31 +468,30 @@ subtest "a provider that fails in every way" => sub {
     $worker->hurry;
 };
 
-subtest "11.11 nobody knows whether it was sent" => sub {
-    my $w = with_template([@MAIL]);
-    $worker->expect_log(qr/CRM3122: .*\(for good\).*: delivery_unknown/ => 3);
-    my $id = $w->start_for({ first_name => "U",
-        emails => ["dies\@x.example"] });
-    # as a worker leaves it that dies between hand-over and record
-    $worker->configure({ email_relay => "maildir" });
-    sql($database, "UPDATE crmapi.sequence SET auto_approve = false");
+# An enrollment to ADDRESS whose first step is as a worker leaves it that dies
+# between hand-over and record.
+sub half_sent {
+    my ($w, $address) = @_;
+    my $id = $w->start_for({ first_name => "U", emails => [$address] },
+        auto_approve => false);
     $worker->once;
     crmapictl_ok($database, qw(enrollment approve), $id);
     sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
         . " WHERE enrollment_id = '$id'");
-    $worker->configure({ email_relay => "smtp" });
+    return $id;
+}
+
+subtest "11.11 nobody knows whether it was sent" => sub {
+    my $w = with_template([@MAIL]);
+    $worker->expect_log(qr/CRM3122: .*\(for good\).*: delivery_unknown/ => 3);
+    my $id = half_sent($w, "dies\@x.example");
     $worker->once;
     my $e = $w->enrollment($id);
     is(states_of($e), "email failed", "by SMTP: it is not sent again");
     is($e->{generation_error}, "delivery_unknown", "delivery_unknown");
     is(scalar(grep { /^X-Envelope-To: dies/m } received($smtp)), 0,
         "indeed not");
-    $id = $w->start_for({ first_name => "U", emails => ["dies2\@x.example"] },
-        auto_approve => false);
-    $worker->once;
-    crmapictl_ok($database, qw(enrollment approve), $id);
-    sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
-        . " WHERE enrollment_id = '$id'");
+    $id = half_sent($w, "dies2\@x.example");
     $worker->configure({ smtp_deduplicates => "on" });
     $worker->once;
     $e = $w->enrollment($id);
@@ -502,12 +501,7 @@ subtest "11.11 nobody knows whether it was sent" => sub {
     my $name = $w->message_id($e->{steps}[0]{id});
     like($again[0], qr/^Message-ID: \Q$name\E$/mi,
         "with the same Message-ID");
-    $id = $w->start_for({ first_name => "U", emails => ["dies3\@x.example"] },
-        auto_approve => false);
-    $worker->once;
-    crmapictl_ok($database, qw(enrollment approve), $id);
-    sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
-        . " WHERE enrollment_id = '$id'");
+    $id = half_sent($w, "dies3\@x.example");
     $w->client->post("/api/v1/sequences/enrollments/$id/stop");
     $worker->once;
     is(scalar(grep { /^X-Envelope-To: dies3/m } received($smtp)), 0,
@@ -516,12 +510,7 @@ subtest "11.11 nobody knows whether it was sent" => sub {
     is(states_of($e), "email failed", "the step says so");
     is($e->{status}, "stopped_user", "the enrollment stays stopped");
     # one that was the contact's, which has another address now
-    $id = $w->start_for({ first_name => "U", emails => ["dies4\@x.example"] },
-        auto_approve => false);
-    $worker->once;
-    crmapictl_ok($database, qw(enrollment approve), $id);
-    sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
-        . " WHERE enrollment_id = '$id'");
+    $id = half_sent($w, "dies4\@x.example");
     status_is($w->client->patch("/api/v1/contacts/"
         . $w->enrollment($id)->{contact_id}, { emails => ["new\@x.example"] }),
         200);
@@ -539,12 +528,7 @@ subtest "11.11 nobody knows whether it was sent" => sub {
 
 subtest "11.11 a server that refuses it again says nothing of the first time" => sub {
     my $w = with_template([@MAIL]);
-    my $id = $w->start_for({ first_name => "U",
-        emails => ["7.550\@x.example"] }, auto_approve => false);
-    $worker->once;
-    crmapictl_ok($database, qw(enrollment approve), $id);
-    sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
-        . " WHERE enrollment_id = '$id'");
+    my $id = half_sent($w, "7.550\@x.example");
     $worker->configure({ smtp_deduplicates => "on", send_attempts => 1 });
     $worker->expect_log(qr/CRM3123: .* 550/,
         qr/CRM3122: .*\(for good\).*: delivery_unknown/);
@@ -559,14 +543,9 @@ subtest "11.11 a server that refuses it again says nothing of the first time" =>
 
 subtest "11.11 it stays unknown when the database does not answer" => sub {
     my $w = with_template([@MAIL]);
-    my $id = $w->start_for({ first_name => "U",
-        emails => ["dies5\@x.example"] }, auto_approve => false);
+    my $id = half_sent($w, "dies5\@x.example");
     $worker->configure({ smtp_deduplicates => "off", answer_time => "1s",
         relay_concurrency => 1 });
-    $worker->once;
-    crmapictl_ok($database, qw(enrollment approve), $id);
-    sql($database, "UPDATE crmapi.enrollment_step SET status = 'sending'"
-        . " WHERE enrollment_id = '$id'");
     $worker->expect_log(qr/CRM3123: .*: the database did not answer/);
     my $let_go = postgres()->hold($database, "SELECT FROM crmapi.enrollment"
         . " WHERE workspace_id = '" . $w->id . "' AND id = '$id' FOR UPDATE");
