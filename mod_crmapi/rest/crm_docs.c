@@ -38,7 +38,7 @@ static const char style[] =
     "details[open]{padding-bottom:.9rem}\n"
     "summary{cursor:pointer;padding:.55rem 0}\n"
     "summary span{color:var(--dim);display:block}\n"
-    "summary b{display:inline-block;min-width:3.7rem}\n"
+    "summary b{display:inline-block;min-width:4.3rem}\n"
     ".get{color:var(--get)}.post{color:var(--post)}"
     ".patch{color:var(--patch)}.delete{color:var(--delete)}\n"
     "[id]{scroll-margin-top:5rem}\n"
