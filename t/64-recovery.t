@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# 64-recovery.t: the commands of docs/operations.md for base backups: the cluster is
+# 64-recovery.t: the commands of docs/backup.md for base backups: the cluster is
 # recovered to a moment at which sequences were being sent. crmapid notices it, and
 # nothing is sent twice, with its run_dir or without
 # second gear
@@ -30,7 +30,7 @@ my $worker = worker(database => $database, no_start => 1, conf => \%conf);
 
 # The blocks of commands of the document's section, each a list.
 my @blocks = map { [grep { /\S/ } split /^\$ /m] }
-    documented("operations.md", "console", "### Base backups");
+    documented("backup.md", "console", "## Base backups");
 is(scalar @blocks, 3, "the document has commands for archiving, a base backup"
     . " and a recovery") or BAIL_OUT("another document");
 

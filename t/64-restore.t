@@ -153,11 +153,10 @@ subtest "a dump that is restored elsewhere, for a daemon without a mark" => sub 
     postgres()->drop_database($copy);
 };
 
-subtest "the commands of docs/operations.md" => sub {
-    my ($section) = read_file("$CrmTest::TOP/docs/operations.md")
-        =~ /^## Backups\n(.*?)(?=^## |\z)/ms;
-    $section =~ s/^### Base backups\n.*?(?=^### )//ms;     # 64-recovery.t
-    my $commands = join "", map { s/^\$ //mgr } fenced($section, "console");
+subtest "the commands of docs/backup.md" => sub {
+    my $page = read_file("$CrmTest::TOP/docs/backup.md")
+        =~ s/^## Base backups\n.*?(?=^## )//msr;           # 64-recovery.t
+    my $commands = join "", map { s/^\$ //mgr } fenced($page, "console");
     my %name = (crmapi => $database, map { $_ => "${database}$_" }
         "_new", "_staging");
     $commands =~ s/\bcrmapi(_new|_staging)?(?![\w.])/$name{$1 \/\/ "crmapi"}/g;
