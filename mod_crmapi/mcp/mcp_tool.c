@@ -40,6 +40,10 @@ typedef struct note_t {
 #define REPLACES "Lists and objects are replaced as a whole: send what shall" \
     " stay, too."
 
+/* Of cards: models are asked for deals. */
+#define CARD "A card is a deal, or what else goes through the stages of a" \
+    " pipeline."
+
 static const note_t notes[] = {
     {"getWorkspace", "workspace_get",
      "Call it first: time zone, currency, limits, scopes.", 0},
@@ -51,6 +55,8 @@ static const note_t notes[] = {
     {"upsertContacts", NULL, "Matched by external_id, e-mail, then phone.", 0},
     {"updateContact", NULL, REPLACES, 0},
     {"updateCompany", NULL, REPLACES, 0},
+    {"listPipelineCards", NULL, CARD, 0},
+    {"createPipelineCard", NULL, CARD, 0},
     {"updatePipelineCard", NULL, REPLACES, 0},
     {"updateActivity", NULL, REPLACES, 0},
     {"mergeContact", NULL, "It cannot be undone.", REPEATS},
