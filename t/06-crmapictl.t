@@ -972,6 +972,8 @@ subtest "help, version, manual page" => sub {
         is($rc, 0, "$words --help");
         like($out, qr/\Ausage: crmapictl .*\Q$synopsis\E$/m,
             "shows the command");
+        unlike($out, qr/^  --(?!\S+(?: [A-Z=]+)?  +\w)/m,
+            "with blanks between each option and what is said of it");
         $options{$_} = 1 for $out =~ /^  (--\S+(?: [A-Z_=]+)?)/mg;
     }
     cmp_ok(scalar @synopses, ">=", 13, "there are commands");

@@ -105,7 +105,7 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         " was installed"},
     [CTL_EMAIL] = {"email", "E", "e-mail address"},
     [CTL_PHONE] = {"phone", "P", "phone number, for example +4930123456"},
-    [CTL_REASON] = {"reason", "R", "reason; default of suppress: \"suppressed\""},
+    [CTL_REASON] = {"reason", "R", "reason, at most 1,000 characters"},
     [CTL_CONTACT] = {"contact", "ID", "id of the contact"},
     [CTL_URL] = {"url", "U",
         "URL that events are posted to: http:// or https://"},
@@ -138,9 +138,11 @@ const ctl_option_info_t ctl_options[CTL_OPTIONS] = {
         "hold: the whole database; release: also each workspace that is held"
         " itself"},
     [CTL_READ_LIMIT] = {"read-limit", "N",
-        "GET and HEAD requests per minute; default: the virtual host's limit"},
+        "GET and HEAD requests per minute, or default: the workspace's or the"
+        " virtual host's"},
     [CTL_WRITE_LIMIT] = {"write-limit", "N",
-        "other requests per minute; default: the virtual host's limit"},
+        "other requests per minute, or default: the workspace's or the virtual"
+        " host's"},
     [CTL_EXPIRES] = {"expires", "TIME",
         "when the key expires: 2027-01-31T12:00:00Z, or never"},
     [CTL_ADDRESS] = {"address", "LIST",

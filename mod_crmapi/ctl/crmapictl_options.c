@@ -321,10 +321,10 @@ static void add_options(crm_buf_t *buf, apr_uint64_t options)
             crm_buf_puts(buf, "  ");
             start = buf->len;
             add_option(buf, option);
-            while (buf->len < start + 24) {
+            while (buf->len < start + 22) {
                 crm_buf_putc(buf, ' ');
             }
-            crm_buf_printf(buf, "%s\n", ctl_options[option].help);
+            crm_buf_printf(buf, "  %s\n", ctl_options[option].help);
         }
     }
 }
