@@ -121,6 +121,9 @@ subtest "a first start with data" => sub {
     ($code, $out) = run_program(command => ["sh", "-euc", '. "$1"; crmapictl'
         . ' --json workspace show "$CRMAPI_WORKSPACE"', "sh", "$dir/env"]);
     is($code, 0, "which a shell finds after DIR/env");
+    is((run_program(command => [$CrmTest::BUILD{CTL}, "status"],
+        env => { CRMAPI_DATABASE => $env{database} }))[2], "",
+        "crmapictl status warns of nothing");
     my $client = CrmTest::Client->new(port => $port, key => $env{key});
     for my $path (qw(agents contacts companies pipelines pipeline-cards
             conversations forms)) {
