@@ -55,11 +55,9 @@ static void phone_parse(const char **bind_p, crm_input_t *input,
     }
 }
 
-#define F(object_, name_, item_, type_, ...) \
-    {object_, {.name = name_, .type = &type_, .flags = CRM_F_NULLABLE, \
-               __VA_ARGS__}, item_}
-#define TEXT(object_, name_, item_, ...) \
-    F(object_, name_, item_, crm_type_text, __VA_ARGS__)
+#define F(object_, name_, item_, ...) \
+    {object_, {.name = name_, .flags = CRM_F_NULLABLE, .type = &__VA_ARGS__}, item_}
+#define TEXT(object_, name_, item_) F(object_, name_, item_, crm_type_text)
 /* An id of the sender's, never empty (contract 6.5): whoever has none would be one
  * and the same. */
 #define ID(object_, name_, item_, max_) \
@@ -70,88 +68,67 @@ static const place_t places[CRM_INTAKE_FIELDS] = {
     [CRM_INTAKE_EVENT_ID] =
         {NULL, {.name = "event_id", .type = &crm_type_text,
                 .flags = CRM_F_REQUIRED, .max = NAME_MAX_CHARS}, "event_id"},
-    [CRM_INTAKE_CHANNEL] =
-        F(NULL, "channel", "channel", crm_type_channel, .max = 0),
+    [CRM_INTAKE_CHANNEL] = F(NULL, "channel", "channel", crm_type_channel),
     [CRM_INTAKE_BOT_ID] =
         F(NULL, "bot_id", "bot_id", crm_type_ref, .ref = "agent"),
     [CRM_INTAKE_OCCURRED_AT] =
-        F(NULL, "occurred_at", "occurred_at", crm_type_time, .max = 0),
+        F(NULL, "occurred_at", "occurred_at", crm_type_time),
     [CRM_INTAKE_DIRECTION] =
         F(NULL, "direction", NULL, crm_type_enum, .values = directions),
-    [CRM_INTAKE_FROM_EMAIL] =
-        F("from", "email", NULL, crm_type_email, .max = 0),
-    [CRM_INTAKE_FROM_PHONE] =
-        F("from", "phone_number", NULL, phone_type, .max = 0),
-    [CRM_INTAKE_FROM_NAME] = TEXT("from", "name", NULL, .max = 0),
-    [CRM_INTAKE_FROM_VISITOR] =
-        ID("from", "visitor_id", NULL, NAME_MAX_CHARS),
-    [CRM_INTAKE_FROM_USER] =
-        ID("from", "user_id", NULL, NAME_MAX_CHARS),
-    [CRM_INTAKE_TO_EMAIL] = F("to", "email", NULL, crm_type_email, .max = 0),
-    [CRM_INTAKE_TO_PHONE] =
-        F("to", "phone_number", NULL, phone_type, .max = 0),
-    [CRM_INTAKE_TO_NAME] = TEXT("to", "name", NULL, .max = 0),
-    [CRM_INTAKE_TO_VISITOR] =
-        ID("to", "visitor_id", NULL, NAME_MAX_CHARS),
-    [CRM_INTAKE_TO_USER] =
-        ID("to", "user_id", NULL, NAME_MAX_CHARS),
+    [CRM_INTAKE_FROM_EMAIL] = F("from", "email", NULL, crm_type_email),
+    [CRM_INTAKE_FROM_PHONE] = F("from", "phone_number", NULL, phone_type),
+    [CRM_INTAKE_FROM_NAME] = TEXT("from", "name", NULL),
+    [CRM_INTAKE_FROM_VISITOR] = ID("from", "visitor_id", NULL, NAME_MAX_CHARS),
+    [CRM_INTAKE_FROM_USER] = ID("from", "user_id", NULL, NAME_MAX_CHARS),
+    [CRM_INTAKE_TO_EMAIL] = F("to", "email", NULL, crm_type_email),
+    [CRM_INTAKE_TO_PHONE] = F("to", "phone_number", NULL, phone_type),
+    [CRM_INTAKE_TO_NAME] = TEXT("to", "name", NULL),
+    [CRM_INTAKE_TO_VISITOR] = ID("to", "visitor_id", NULL, NAME_MAX_CHARS),
+    [CRM_INTAKE_TO_USER] = ID("to", "user_id", NULL, NAME_MAX_CHARS),
     [CRM_INTAKE_CONVERSATION] =
         F("conversation", "id", "conversation_id", crm_type_ref,
           .ref = "conversation"),
-    [CRM_INTAKE_THREAD] = ID("conversation", "external_id", "thread",
-                             NAME_MAX_CHARS),
-    [CRM_INTAKE_SUBJECT] = TEXT("conversation", "subject", "subject",
-                                .max = 0),
+    [CRM_INTAKE_THREAD] =
+        ID("conversation", "external_id", "thread", NAME_MAX_CHARS),
+    [CRM_INTAKE_SUBJECT] = TEXT("conversation", "subject", "subject"),
     [CRM_INTAKE_MESSAGE_KEY] = ID("message", "external_id", "external_id", 0),
-    [CRM_INTAKE_ROLE] = TEXT("message", "role", "role", .max = 0),
-    [CRM_INTAKE_CONTENT] = TEXT("message", "content", "content",
-                                .max = 65536),
-    [CRM_INTAKE_CONTENT_TYPE] = TEXT("message", "content_type",
-                                     "content_type", .max = 0),
-    [CRM_INTAKE_STATUS] = TEXT("message", "status", "status", .max = 0),
-    [CRM_INTAKE_TOOL_USED] = TEXT("message", "tool_used", "tool_used",
-                                  .max = 0),
+    [CRM_INTAKE_ROLE] = TEXT("message", "role", "role"),
+    [CRM_INTAKE_CONTENT] =
+        F("message", "content", "content", crm_type_text, .max = 65536),
+    [CRM_INTAKE_CONTENT_TYPE] = TEXT("message", "content_type", "content_type"),
+    [CRM_INTAKE_STATUS] = TEXT("message", "status", "status"),
+    [CRM_INTAKE_TOOL_USED] = TEXT("message", "tool_used", "tool_used"),
     [CRM_INTAKE_TOOL_ARGUMENTS] =
-        F("message", "tool_arguments", "tool_arguments", crm_type_object,
-          .max = 0),
+        F("message", "tool_arguments", "tool_arguments", crm_type_object),
     [CRM_INTAKE_METADATA] =
-        F("message", "metadata", "metadata", crm_type_object, .max = 0),
-    [CRM_INTAKE_MINUTES] =
-        F("call", "minutes", "minutes", crm_type_number, .max = 0),
-    [CRM_INTAKE_AUDIO_URL] = TEXT("call", "audio_url", "audio_url",
-                                  .max = 2048),
-    [CRM_INTAKE_ENDED] = F("call", "ended", "ended", crm_type_boolean,
-                           .max = 0),
+        F("message", "metadata", "metadata", crm_type_object),
+    [CRM_INTAKE_MINUTES] = F("call", "minutes", "minutes", crm_type_number),
+    [CRM_INTAKE_AUDIO_URL] =
+        F("call", "audio_url", "audio_url", crm_type_text, .max = 2048),
+    [CRM_INTAKE_ENDED] = F("call", "ended", "ended", crm_type_boolean),
     [CRM_INTAKE_POSITIVE] =
-        F("sentiment", "positive", "positive", crm_type_boolean, .max = 0),
-    [CRM_INTAKE_SCORE] =
-        F("sentiment", "score", "score", crm_type_number, .max = 0),
-    [CRM_INTAKE_SUMMARY] = TEXT("sentiment", "summary", "summary",
-                                .max = 65536),
+        F("sentiment", "positive", "positive", crm_type_boolean),
+    [CRM_INTAKE_SCORE] = F("sentiment", "score", "score", crm_type_number),
+    [CRM_INTAKE_SUMMARY] =
+        F("sentiment", "summary", "summary", crm_type_text, .max = 65536),
     [CRM_INTAKE_TAKEOVER] =
-        F(NULL, "human_takeover", "takeover", crm_type_boolean, .max = 0),
-    [CRM_INTAKE_VERIFIED] =
-        F(NULL, "verified", "verified", crm_type_boolean, .max = 0),
+        F(NULL, "human_takeover", "takeover", crm_type_boolean),
+    [CRM_INTAKE_VERIFIED] = F(NULL, "verified", "verified", crm_type_boolean),
     /* internal sources only */
-    [CRM_INTAKE_REFERENCES] = F(NULL, NULL, "refs", crm_type_array, .max = 0),
-    [CRM_INTAKE_STEP_ID] = F(NULL, NULL, "step_id", crm_type_uuid, .max = 0),
-    [CRM_INTAKE_ANSWER_ID] =
-        F(NULL, NULL, "answer_id", crm_type_uuid, .max = 0),
-    [CRM_INTAKE_AUTOMATIC] =
-        F(NULL, NULL, "automatic", crm_type_boolean, .max = 0),
-    [CRM_INTAKE_SUPPRESS] = TEXT(NULL, NULL, "suppress", .max = 0),
+    [CRM_INTAKE_REFERENCES] = F(NULL, NULL, "refs", crm_type_array),
+    [CRM_INTAKE_STEP_ID] = F(NULL, NULL, "step_id", crm_type_uuid),
+    [CRM_INTAKE_ANSWER_ID] = F(NULL, NULL, "answer_id", crm_type_uuid),
+    [CRM_INTAKE_AUTOMATIC] = F(NULL, NULL, "automatic", crm_type_boolean),
+    [CRM_INTAKE_SUPPRESS] = TEXT(NULL, NULL, "suppress"),
     [CRM_INTAKE_BOUNCED] =
-        TEXT(NULL, NULL, "bounced", .max = 65536),
-    [CRM_INTAKE_FAILED] = TEXT(NULL, NULL, "failed", .max = 0),
-    [CRM_INTAKE_REASON] = TEXT(NULL, NULL, "reason", .max = 0),
-    [CRM_INTAKE_LIFT] = TEXT(NULL, NULL, "lift", .max = 0),
-    [CRM_INTAKE_FORM_ID] = F(NULL, NULL, "form_id", crm_type_uuid, .max = 0),
-    [CRM_INTAKE_RESPONSES] =
-        F(NULL, NULL, "responses", crm_type_object, .max = 0),
-    [CRM_INTAKE_INTERNAL] =
-        F(NULL, NULL, "internal", crm_type_boolean, .max = 0),
-    [CRM_INTAKE_CONTACT] =
-        F(NULL, NULL, "contact", crm_type_object, .max = 0),
+        F(NULL, NULL, "bounced", crm_type_text, .max = 65536),
+    [CRM_INTAKE_FAILED] = TEXT(NULL, NULL, "failed"),
+    [CRM_INTAKE_REASON] = TEXT(NULL, NULL, "reason"),
+    [CRM_INTAKE_LIFT] = TEXT(NULL, NULL, "lift"),
+    [CRM_INTAKE_FORM_ID] = F(NULL, NULL, "form_id", crm_type_uuid),
+    [CRM_INTAKE_RESPONSES] = F(NULL, NULL, "responses", crm_type_object),
+    [CRM_INTAKE_INTERNAL] = F(NULL, NULL, "internal", crm_type_boolean),
+    [CRM_INTAKE_CONTACT] = F(NULL, NULL, "contact", crm_type_object),
 };
 
 /* Members of an item that describe the participant, and their fields in inbound
