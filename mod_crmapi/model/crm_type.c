@@ -161,6 +161,18 @@ static int get_string(const char **text_p, apr_size_t *len_p,
     return 1;
 }
 
+/* Set *BIND_P to TEXT, or add the error that it breaks RULE (may be NULL) at PATH. */
+static void take(const char **bind_p, crm_input_t *input, const char *path,
+                 const char *text, const char *rule)
+{
+    if (rule) {
+        crm_input_error(input, path, rule);
+    }
+    else {
+        *bind_p = text;
+    }
+}
+
 /* ---- ids and references ---- */
 
 static void uuid_parse(const char **bind_p, crm_input_t *input,
@@ -244,18 +256,12 @@ static void text_parse(const char **bind_p, crm_input_t *input,
                        const crm_field_t *field, const char *path,
                        json_object *value)
 {
-    const char *text, *rule;
+    const char *text;
     apr_size_t len;
 
-    if (!get_string(&text, &len, input, path, value)) {
-        return;
-    }
-    rule = text_check(field, text, len, input->pool);
-    if (rule) {
-        crm_input_error(input, path, rule);
-    }
-    else {
-        *bind_p = text;
+    if (get_string(&text, &len, input, path, value)) {
+        take(bind_p, input, path, text,
+             text_check(field, text, len, input->pool));
     }
 }
 
@@ -303,19 +309,13 @@ static void email_parse(const char **bind_p, crm_input_t *input,
                         const crm_field_t *field, const char *path,
                         json_object *value)
 {
-    const char *text, *rule;
+    const char *text;
     apr_size_t len;
 
     (void)field;
-    if (!get_string(&text, &len, input, path, value)) {
-        return;
-    }
-    rule = crm_email_check(text, len, input->pool);
-    if (rule) {
-        crm_input_error(input, path, rule);
-    }
-    else {
-        *bind_p = text;
+    if (get_string(&text, &len, input, path, value)) {
+        take(bind_p, input, path, text,
+             crm_email_check(text, len, input->pool));
     }
 }
 
@@ -579,18 +579,12 @@ static void enum_parse(const char **bind_p, crm_input_t *input,
                        const crm_field_t *field, const char *path,
                        json_object *value)
 {
-    const char *text, *rule;
+    const char *text;
     apr_size_t len;
 
-    if (!get_string(&text, &len, input, path, value)) {
-        return;
-    }
-    rule = enum_check(field, text, input->pool);
-    if (rule) {
-        crm_input_error(input, path, rule);
-    }
-    else {
-        *bind_p = text;
+    if (get_string(&text, &len, input, path, value)) {
+        take(bind_p, input, path, text,
+             enum_check(field, text, input->pool));
     }
 }
 
