@@ -176,11 +176,12 @@ subtest "a file is stored, and never shown" => sub {
 subtest "URLs of an answer are links" => sub {
     my @urls = ("https://x.example/pay?a=1&b=%20#c", "HTTP://X.example",
         "https://x.example/a_(b)", "https://x.example/ü/日", "http://[::1]:8/",
-        map { "https://x.example/$_" } "1", "2", "3", "4", "5", "6", "7?a'b_", "~8");
+        map { "https://x.example/$_" } "1", "2", "3", "4", "5", "6", "7?a'b_", "~8",
+            "a’b");
     my $said = "Pay: $urls[0], or ($urls[1]). See $urls[2])\n$urls[3]。次 <$urls[4]>"
         . " javascript:alert(1) https:// www.x.example http://."
         . " „$urls[5]“, “$urls[6].” «$urls[7]» `$urls[8]` | $urls[9]|"
-        . " $urls[10]… $urls[11]\x{200b} \x{2068}$urls[12]\x{2069}";
+        . " $urls[10]… $urls[11]\x{200b} \x{2068}$urls[12]\x{2069} ‘$urls[13]’";
     answer("Where <i>is</i> it?", "assistant", $said);
     ok(wait_for(sub { shown() =~ /assistant: \Q$said\E\z/ }, 15), "a text as it is");
     is_deeply(chat("[...\$('.log').lastChild.querySelectorAll('a')].map((a) =>"

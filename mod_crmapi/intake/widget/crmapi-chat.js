@@ -341,12 +341,13 @@ function showUnread() {
     launch.textContent = unread ? title + " (" + unread + ")" : title;
 }
 
-// A URL ends before punctuation, what cannot be seen, quotes, and a bracket that was not
-// opened in it.
-const out = "\\s()<>`\\p{Cf}\\p{Pi}\\p{Pf}\\u201a\\u201e\\u2026\\u3000-\\u303f"
-    + "\\uff00-\\uffef";
+// A URL ends before punctuation, what cannot be seen, quotes, and a bracket that was
+// not opened in it.
+const out = "\\s()<>`\\p{Cf}\\xab\\xbb\\u201a\\u201c-\\u201f\\u2026\\u2039\\u203a"
+    + "\\u3000-\\u303f\\uff00-\\uffef";
 const part = "(?:\\([^" + out + "]*\\)|[^" + out;
-const urls = RegExp("(https?://" + part + "])*" + part + ".,;:!?'\"*|\\]]))", "iu");
+const urls = RegExp("(https?://" + part + "])*" + part
+    + ".,;:!?'\u2018\u2019\"*|\\]]))", "iu");
 
 function bubble(role, text, author) {
     const user = role === "user";
