@@ -73,7 +73,8 @@ subtest "21.3 contacts_find" => sub {
     is(@{$first->{data}} . @{$second->{data}}, "31", "by cursor");
     is(refused("contacts_find", $_)->{details}[0]{message},
         "search, email, phone or external_id is required", "nobody")
-        for {}, { search => "" }, { email => undef };
+        for {}, { search => "" }, { email => undef },
+            { search => " \x{200b}", phone => "\t" };
     is(refused("contacts_find", { search => "ada", %$_ })->{details}[0]{field},
         (keys %$_)[0], "an argument that it does not have: " . (keys %$_)[0])
         for { nonsense => 1 }, { tags => "x" }, { page => 1 },

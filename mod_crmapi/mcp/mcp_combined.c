@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_bare.h"
 #include "crm_near.h"
 #include "crm_number.h"
 
@@ -298,8 +299,8 @@ static crm_error_t *serve_parts(crm_call_t *call, const mcp_tool_t *tool,
 
 /* ---- contacts_find ------------------------------------------------------- */
 
-/* Return whether ARGUMENTS say whom to find. */
-static int says_whom(crm_slice_t arguments)
+/* Return whether ARGUMENTS say whom to find: blanks find anybody. */
+static int says_whom(crm_slice_t arguments, apr_pool_t *scratch_pool)
 {
     static const char *const names[] = {
         "search", "email", "phone", "external_id"
@@ -308,7 +309,10 @@ static int says_whom(crm_slice_t arguments)
     for (size_t i = 0; i < CRM_NELTS(names); i++) {
         crm_slice_t value = crm_json_find(arguments, names[i]);
 
-        if (value.text && *value.text != 'n' && !crm_slice_is(value, "")) {
+        if (value.text && (crm_slice_type(value) == '"'
+                           ? crm_text_shows(crm_slice_text(value, NULL,
+                                                           scratch_pool))
+                           : *value.text != 'n')) {
             return 1;
         }
     }
@@ -353,7 +357,7 @@ static crm_error_t *serve_find(crm_call_t *call, const mcp_tool_t *tool,
     const mcp_tool_t *list = mcp_tool_find("contacts_list");
     crm_error_t *error = NULL, *first;
 
-    if (!says_whom(arguments)) {
+    if (!says_whom(arguments, call->pool)) {
         crm_error_detail(&error, "", "search, email, phone or external_id is"
                          " required", call->pool);
     }
