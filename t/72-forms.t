@@ -330,6 +330,17 @@ subtest "redirect and thanks" => sub {
     is($r->body, "", "without a body");
     status_is(post($form, '{"email":"r2@x.example"}',
         type => "application/json"), 201, "programs are not sent about");
+    for (["application/json", 201], ["application/json, text/plain, */*", 201],
+            ["Application/JSON;q=0.9", 201], ["*/*", 303], ["text/plain", 303],
+            ["text/html,application/xhtml+xml,application/json;q=0.1", 303]) {
+        my ($accept, $status) = @$_;
+        my %accept = (headers => { Accept => $accept });
+        $r = send_form($form, { %accept }, email => "s\@x.example");
+        status_is($r, $status, "a form by who accepts $accept");
+        is($r->json->{data}{form_id}, $form, "is told in JSON") if $status == 201;
+        error_is(send_form($form, { %accept }, email => "s"), 422, "validation_error",
+            "also what is wrong", ["email"]) if $status == 201;
+    }
     my $open = form($w);
     change($w, "form", $open, standard_fields =>
         '{"_form": {"redirect_url": "javascript:alert(1)"}}');

@@ -79,6 +79,15 @@ int crm_webform_is_json(const crm_call_t *call)
     return type && crm_json_is_type(type);
 }
 
+int crm_webform_wants_json(const crm_call_t *call)
+{
+    const char *accept = crm_request_header(call->request, "Accept");
+
+    return crm_webform_is_json(call)
+           || (accept && strcasestr(accept, "application/json")
+               && !strcasestr(accept, "text/html"));
+}
+
 crm_error_t *crm_webform_read(apr_array_header_t **answers_p,
                               const char *body, apr_size_t len,
                               const char *content_type,

@@ -5,8 +5,12 @@
 
 #include "crm_serve.h"
 
-/* Return whether CALL is from a JSON client and gets a JSON response. */
+/* Return whether the body of CALL is JSON. */
 int crm_webform_is_json(const crm_call_t *call);
+
+/* Return whether CALL gets a JSON response: its body is JSON, or it accepts JSON and no
+ * page, as scripts do that send a form. */
+int crm_webform_wants_json(const crm_call_t *call);
 
 /* Set *ANSWERS_P (of crm_query_param_t), in RESULT_POOL, to the fields in BODY
  * (LEN bytes) with CONTENT_TYPE (may be NULL): a form, urlencoded or multipart,

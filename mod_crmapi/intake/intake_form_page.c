@@ -24,7 +24,7 @@ void crm_webform_thank(crm_call_t *call, const crm_webform_t *form,
 {
     crm_response_t *page = call->response;
 
-    if (crm_webform_is_json(call)) {
+    if (crm_webform_wants_json(call)) {
         thank_json(call, form, id, internal);
         return;
     }
@@ -109,7 +109,7 @@ void crm_webform_show_error(crm_call_t *call, const crm_webform_t *form,
     const char *text;
 
     call->response->status = crm_code_info(error->code)->status;
-    if (crm_webform_is_json(call)) {
+    if (crm_webform_wants_json(call)) {
         crm_envelope_error(&call->response->body, error);
         return;
     }
