@@ -216,12 +216,12 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const retry = (tries) => new Promise((resolve) => {
     const done = () => {
         clearTimeout(timer);
-        window.removeEventListener("online", done);
+        removeEventListener("online", done);
         resolve();
     };
     const timer = setTimeout(done, Math.min(MAX_DELAY, 1000 * 2 ** tries)
         * (0.75 + Math.random() / 2));
-    window.addEventListener("online", done);
+    addEventListener("online", done);
 });
 const pause = (failure, tries) =>
     failure.delay ? sleep(failure.delay) : retry(tries);
@@ -239,7 +239,6 @@ async function call(method, path, body, controller) {
     const timer = setTimeout(() => controller.abort(),
         (POLL_SECONDS + 15) * 1000);
     const failure = new Error(path);
-    failure.status = 0;
     try {
         const response = await fetch(base + path, { method, headers,
             body: body && JSON.stringify(body), credentials: "omit",
@@ -258,8 +257,8 @@ async function call(method, path, body, controller) {
     throw failure;
 }
 
-const lasting = (failure) => failure.status >= 400 && failure.status < 500
-    && failure.status !== 408 && failure.status !== 429;
+const lasting = ({ status }) => status >= 400 && status < 500 && status !== 408
+    && status !== 429;
 
 // ---- the page --------------------------------------------------------------
 
@@ -343,11 +342,11 @@ function showUnread() {
 
 // A URL ends before punctuation, what cannot be seen, quotes, and a bracket that was
 // not opened in it.
-const out = "\\s()<>`\\p{Cf}\\xab\\xbb\\u201a\\u201c-\\u201f\\u2026\\u2039\\u203a"
+const out = "\\s()<>`\\p{Cf}«»‚“-‟…‹›"
     + "\\u3000-\\u303f\\uff00-\\uffef";
 const part = "(?:\\([^" + out + "]*\\)|[^" + out;
 const urls = RegExp("(https?://" + part + "])*" + part
-    + ".,;:!?'\u2018\u2019\"*|\\]]))", "iu");
+    + ".,;:!?'‘’\"*|\\]]))", "iu");
 
 function bubble(role, text, author) {
     const user = role === "user";
@@ -671,7 +670,7 @@ document.addEventListener("visibilitychange", () => {
     }
     adopt();
 });
-window.addEventListener("storage", (event) => {
+addEventListener("storage", (event) => {
     if (event.key === storageKey) {
         adopt();
     }
