@@ -189,9 +189,25 @@ BEGIN
 END
 $$;
 
+-- Whether ADDRESS may get one more mail about chats: ten in an hour. Anybody can begin
+-- many chats and claim somebody's address in each, and programs answer at once.
+-- Internal.
+CREATE FUNCTION crmapi.chat_mail_allowed(workspace uuid, address text)
+    RETURNS boolean
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN NOT EXISTS (SELECT FROM crmapi.message m
+        WHERE m.workspace_id = chat_mail_allowed.workspace
+          AND m.role = 'system'
+          AND m.created_at > crmapi.now_ms() - interval '1 hour'
+          AND crmapi.email_key(m.to_identifier) = crmapi.email_key(address)
+        OFFSET 9);
+END
+$$;
+
 -- Add a mail with all answers that the visitor of the chat CONVERSATION has missed,
--- if there are any and an address is known. Ends JOB. Locks: chat_unseen, job (lost
--- lease: CRM01), message. For the worker.
+-- if there are any and an address is known that has not got too many. Ends JOB. Locks:
+-- chat_unseen, job (lost lease: CRM01), message. For the worker.
 CREATE FUNCTION crmapi.chat_mail(workspace uuid, job bigint, owner text,
                                  attempt integer, conversation uuid)
     RETURNS void
@@ -214,7 +230,8 @@ BEGIN
         ids := ARRAY(SELECT m.id FROM crmapi.chat_missed(workspace,
             conversation, begun) m ORDER BY m.created_at, m.id);
     END IF;
-    IF address IS NOT NULL AND ids <> '{}' THEN
+    IF address IS NOT NULL AND ids <> '{}'
+        AND crmapi.chat_mail_allowed(workspace, address) THEN
         PERFORM crmapi.chat_mail_add(workspace, conversation, ids, address);
     END IF;
     PERFORM crmapi.job_end(workspace, job, owner, attempt, 'done', NULL, NULL);

@@ -221,6 +221,22 @@ subtest "who gets none" => sub {
         . join(",", map { "'$_->[1]{id}'" } @none) . ")"), 0, "nothing is made");
 };
 
+subtest "an address that many visitors give" => sub {
+    my @chats = map { chat({ email => $_ % 2 ? "Victim\@x.example"
+        : "victim\@X.example" }) } 1 .. 13;
+    my $other = chat({ email => "other\@x.example" });
+    $w->answer($_->{id}, "Hello") for @chats, $other;
+    later();
+    my $got = sub { scalar grep { /^To:.*victim/mi } $smtp->received };
+    is($got->(), 10, "it gets ten mails in an hour");
+    is(scalar(mails("other\@x.example")), 1, "another one its own");
+    sql($database, "UPDATE crmapi.message SET created_at = created_at"
+        . " - interval '1 hour' WHERE role = 'system'");
+    $w->answer($_->{id}, "Again") for @chats;
+    later();
+    is($got->(), 20, "then ten more");
+};
+
 subtest "came back while the mail waited" => sub {
     my $chat = chat({ email => "late\@x.example" });
     $w->answer($chat->{id}, "Hello");
