@@ -315,7 +315,7 @@ static void add_code(reader_t *reader, long number, int has)
         }
         reader->high = 0;
         U8_APPEND_UNSAFE(text, len, value);
-        add_text(reader, value < ' ' ? "" : text);
+        add_text(reader, text);
     }
     reader->left = group(reader)->after;
 }

@@ -12,7 +12,9 @@
 
 #include "crm_buf.h"
 #include "crm_json.h"
+#include "crm_json_equal.h"
 #include "crm_json_store.h"
+#include "crm_number.h"
 
 /* A file of t/unit/json. */
 typedef struct sample_t {
@@ -159,6 +161,7 @@ static const struct {
 } faults[] = {
     {"{\"a\":1,\"a\":2}", "duplicate member", 7},
     {"{\"a\":x}", "unexpected character", 5},
+    {"[\"\\udc00\\udc00\"]", "lone surrogate", 8},
     {"[1,2", "unexpected end", 4},
     {"[1 2]", "a comma or the end is missing", 3},
     {"{} x", "text after the value", 3},
@@ -190,6 +193,67 @@ START_TEST(a_fault_is_named_with_its_place)
     ck_assert_str_eq(wrong, faults[_i].wrong);
     ck_assert_msg(offset == faults[_i].offset, "%s: at %d, not %d",
                   faults[_i].text, (int)offset, (int)faults[_i].offset);
+}
+END_TEST
+
+START_TEST(no_name_comes_twice_however_many_there_are)
+{
+    static const char names[] = "abcdefghijklmnopqrst";
+    apr_pool_t *pool = crm_check_pool();
+    const char *text = "{";
+    apr_size_t offset;
+
+    for (const char *name = names; *name; name++) {
+        for (const char *other = names; other < name; other++) {
+            const char *twice = apr_psprintf(pool, "%s\"%c\":2}", text, *other);
+
+            ck_assert_msg(crm_json_check(&offset, twice, strlen(twice), pool)
+                          != NULL, "accepted: %s", twice);
+        }
+        text = apr_psprintf(pool, "%s\"%c\":1,", text, *name);
+    }
+}
+END_TEST
+
+/* Numbers that json-c has no type for, alone and in others. */
+START_TEST(a_number_stays_as_it_was_written)
+{
+    static const char *const numbers[] = {
+        "9223372036854775806", "9223372036854775807", "9223372036854775808",
+        "-9223372036854775809", "12345678901234567890123", "1.50", "0.10",
+        "99999999999999999999.5", "123456789012345678901e2"
+    };
+    apr_pool_t *pool = crm_check_pool();
+
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        const char *texts[] = {
+            numbers[i], apr_pstrcat(pool, "[", numbers[i], ",", numbers[i], "]",
+                                    NULL)
+        };
+
+        for (size_t j = 0; j < COUNT(texts); j++) {
+            json_object *value;
+            apr_size_t offset;
+
+            ck_assert_ptr_null(crm_json_parse(&value, &offset, texts[j],
+                                              strlen(texts[j]), pool));
+            ck_assert_str_eq(json_object_to_json_string_ext(
+                                 value, JSON_C_TO_STRING_PLAIN), texts[j]);
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_string_is_equal_to_what_it_says_and_to_no_number)
+{
+    char exact[2 + CRM_NUMBER_EXACT + 3] = "\"";
+    apr_size_t len = crm_number_exact(exact + 1, "10", 2);
+
+    memcpy(exact + 1 + len, "\"", 2);
+    ck_assert(!crm_json_equal(exact, "10", crm_check_pool()));
+    ck_assert(crm_json_equal("\"a/b\"", "\"a\\/b\"", crm_check_pool()));
+    ck_assert(crm_json_equal("\"A\"", "\"\\u0041\"", crm_check_pool()));
+    ck_assert(!crm_json_equal("\"A\"", "\"\\u0042\"", crm_check_pool()));
 }
 END_TEST
 
@@ -640,6 +704,9 @@ int main(void)
     tcase_add_test(check, every_beginning_of_an_object_is_rejected);
     tcase_add_loop_test(check, a_fault_is_named_with_its_place, 0,
                         COUNT(faults));
+    tcase_add_test(check, no_name_comes_twice_however_many_there_are);
+    tcase_add_test(check, a_number_stays_as_it_was_written);
+    tcase_add_test(check, a_string_is_equal_to_what_it_says_and_to_no_number);
     tcase_add_test(check, parsing_keeps_what_was_said);
     tcase_add_loop_test(cost, hostile_texts_take_no_more_than_their_size, 0,
                         COUNT(hostile));

@@ -112,6 +112,7 @@ START_TEST(a_text_may_have_u0000)
     ck_assert_uint_eq(len, 3);
     ck_assert(!crm_slice_is(slice("\"a\\u0000\""), "a"));
     ck_assert(!crm_slice_is(slice("1"), "1"));
+    ck_assert(!crm_slice_is(slice("[1]"), "1"));
 }
 END_TEST
 

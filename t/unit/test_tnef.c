@@ -323,6 +323,10 @@ START_TEST(no_more_of_rtf_is_unpacked_than_is_read)
     memcpy(buf.data + 8, "MELA", 4);
     crm_mail_rtf_unpack(&len, buf.data, buf.len, crm_check_pool());
     ck_assert_uint_eq(len, CRM_MAIL_RTF_BYTES);
+    memset(buf.data, 'x', buf.len);
+    memcpy(buf.data, "{\\rtf1 ", 7);
+    ck_assert_uint_eq(strlen(crm_mail_rtf(buf.data, buf.len, crm_check_pool())),
+                      CRM_MAIL_RTF_BYTES - 7);
 }
 END_TEST
 
@@ -372,6 +376,20 @@ static const struct {
     {"{\\rtf1\\f99999999\\u99999999 \\uc99 \\ansicpg-5 a}", NULL},
     {"{\\rtf1\\fromhtml1{\\*\\htmltag64 <p>}\\htmlrtf {\\htmlrtf0 words\\htmlrtf\\par}"
      "\\htmlrtf0}", "words\n"},
+    {"{\\rtf1\\ansicpg1251 \\'cf\\~\\'f0\\~\\'e8}", "П\xc2\xa0р\xc2\xa0и"},
+    {"{\\rtf1\\f0\\cpg1251 \\'e9}", "é"},
+    {"{\\rtf1{\\fonttbl{\\f1\\fcharset204 X;}}\\f1 \\'cf\\plain \\'e9}", "Пé"},
+    {"{\\rtf1\\deff1{\\fonttbl{\\f1\\fcharset204 X;}}\\f0 \\'e9\\f \\'cf}", "éП"},
+    {"{\\rtf1 a\\v b\\plain c}", "ac"}, {"{\\rtf1 {\\u1055}x}", "Пx"},
+    {"{\\rtf1\\uc99 \\u1055 ?ab}", "Пab"}, {"{\\rtf1\\uc-1 \\u1055 ?ab}", "Пab"},
+    {"{\\rtf1 \\u1055\\u1056?x}", "ПРx"},
+    {"{\\rtf1 \\u-10179?\\u-8704?\\u-8704?x}", "😀\xef\xbf\xbdx"},
+    {"{\\rtf1 a\\u1?b\\u9?c\\u0?d}", "ab\tcd"},
+    {"{\\rtf1{\\fonttbl{\\f-1\\fcharset204 X;}{\\f256\\fcharset204 X;}}\\f-1 \\'e9"
+     "\\f256 \\'e9}", "éé"},
+    {"{\\rtf1 a\\bin-5 b}", "ab"},
+    {"{\\rtf1 a\\'fgb}", "afgb"},
+    {"{\\rtf1 \\abcdefghijklmnopqrstuvwxyzabcdefghij x}", "x"},
 };
 
 START_TEST(rtf_is_read_as_it_shows)
@@ -399,6 +417,27 @@ START_TEST(rtf_of_other_things_is_not_shown)
                                    "b}", unseen[_i]);
 
     ck_assert_str_eq(crm_mail_rtf(rtf, strlen(rtf), crm_check_pool()), "ab");
+}
+END_TEST
+
+/* Words that are shown, each as a text. */
+static const struct {
+    const char *word, *text;
+} words[] = {
+    {"par", "\n"}, {"line", "\n"}, {"row", "\n"}, {"sect", "\n"},
+    {"page", "\n"}, {"nestrow", "\n"}, {"tab", "\t"}, {"cell", " "},
+    {"nestcell", " "}, {"emspace", " "}, {"enspace", " "}, {"emdash", "—"},
+    {"endash", "–"}, {"lquote", "‘"}, {"rquote", "’"}, {"ldblquote", "“"},
+    {"rdblquote", "”"}, {"bullet", "•"},
+};
+
+START_TEST(some_words_of_rtf_are_shown)
+{
+    apr_pool_t *pool = crm_check_pool();
+    const char *rtf = apr_psprintf(pool, "{\\rtf1 a\\%s b}", words[_i].word);
+
+    ck_assert_str_eq(crm_mail_rtf(rtf, strlen(rtf), pool),
+                     apr_pstrcat(pool, "a", words[_i].text, "b", NULL));
 }
 END_TEST
 
@@ -437,8 +476,9 @@ START_TEST(rtf_of_any_depth_is_read)
     for (int i = 0; i < 100000; i++) {
         crm_buf_puts(&buf, "{");
     }
+    crm_buf_puts(&buf, "\\v ");
     for (int i = 0; i < 100000; i++) {
-        crm_buf_puts(&buf, "}");
+        crm_buf_puts(&buf, i < 1000 ? "}no" : "}");
     }
     crm_buf_puts(&buf, "words}");
     ck_assert_str_eq(crm_mail_rtf(buf.data, buf.len, pool), "words");
@@ -522,6 +562,7 @@ int main(void)
     tcase_add_loop_test(files, rtf_is_read_as_it_shows, 0, COUNT(shows));
     tcase_add_loop_test(files, rtf_of_other_things_is_not_shown, 0,
                         COUNT(unseen));
+    tcase_add_loop_test(files, some_words_of_rtf_are_shown, 0, COUNT(words));
     tcase_add_loop_test(files, rtf_has_the_character_sets_of_its_fonts, 0,
                         COUNT(sets));
     tcase_add_test(files, rtf_of_any_depth_is_read);
