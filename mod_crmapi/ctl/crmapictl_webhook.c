@@ -158,8 +158,7 @@ crm_error_t *ctl_webhook_rotate(ctl_t *ctl)
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.webhook_endpoint e"
                       " SET key = crmapi.webhook_key(), old_key = e.key,"
                       " old_key_until = crmapi.now_ms() + interval '24 hours'"
-                      ENDPOINT, 2, values));
-    CRM_ERR(find(&result, values, ctl));
+                      ENDPOINT " RETURNING " FIELDS SECRET, 2, values));
     ctl_print_one(ctl, PQgetvalue(result, 0, SECRET_COLUMN), result,
                   new_columns);
     if (PQntuples(ended)) {
@@ -177,8 +176,7 @@ crm_error_t *ctl_webhook_enable(ctl_t *ctl)
     CRM_ERR(find(&result, values, ctl));
     CRM_ERR(ctl_query(&result, ctl, "UPDATE crmapi.webhook_endpoint e"
                       " SET disabled_at = NULL, disabled_reason = NULL"
-                      ENDPOINT, 2, values));
-    CRM_ERR(find(&result, values, ctl));
+                      ENDPOINT " RETURNING " FIELDS, 2, values));
     ctl_print_one(ctl, NULL, result, columns);
     return NULL;
 }
