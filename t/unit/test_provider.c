@@ -545,10 +545,16 @@ START_TEST(twilio_is_told_where_to_report)
 {
     static const char message[] = "message%3D0197c0de-0000-7000-8000-"
         "000000000001%26workspace%3D0197c0de-0000-7000-8000-00000000000a";
-    static const char *const urls[][2] = {
-        {"https://crm.example/status", "https%3A%2F%2Fcrm.example%2Fstatus%3F"},
+    /* the setting; what stands before the parameters and behind them */
+    static const char *const urls[][3] = {
+        {"https://crm.example/status", "https%3A%2F%2Fcrm.example%2Fstatus%3F",
+         ""},
         {"https://crm.example/s?a=1",
-         "https%3A%2F%2Fcrm.example%2Fs%3Fa%3D1%26"},
+         "https%3A%2F%2Fcrm.example%2Fs%3Fa%3D1%26", ""},
+        {"https://crm.example/s#rc=3&rp=all",
+         "https%3A%2F%2Fcrm.example%2Fs%3F", "%23rc%3D3%26rp%3Dall"},
+        {"https://crm.example/s?a=1#rc=3?",
+         "https%3A%2F%2Fcrm.example%2Fs%3Fa%3D1%26", "%23rc%3D3%3F"},
     };
 
     for (size_t i = 0; i < CRM_NELTS(urls); i++) {
@@ -556,7 +562,8 @@ START_TEST(twilio_is_told_where_to_report)
         hand_over(&crmd_relay_twilio, &sms, SAYS("201", ""), FINISH);
         status_url = NULL;
         ck_assert_ptr_nonnull(strstr(script.request, apr_pstrcat(
-            crm_check_pool(), "&StatusCallback=", urls[i][1], message, NULL)));
+            crm_check_pool(), "&StatusCallback=", urls[i][1], message, urls[i][2],
+            NULL)));
     }
 }
 END_TEST

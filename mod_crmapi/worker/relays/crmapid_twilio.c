@@ -102,17 +102,20 @@ static void add_sender(crm_buf_t *buf, const char *way, const char *sender,
 
 /* Add where Twilio reports what became of MESSAGE. The parameters name it, since
  * a report may come before the answer to this request is stored, and the sender may be
- * no agent's number (sms_from). */
+ * no agent's number (sms_from). They stand before a fragment, which tells Twilio how to
+ * connect ("#rc=3"). */
 static void add_callback(crm_buf_t *buf, const crmd_message_t *message,
                          const crmd_config_t *config, apr_pool_t *pool)
 {
-    const char *url = config->twilio_status_url;
+    const char *url = config->twilio_status_url, *fragment;
 
     if (url && *url) {
+        fragment = url + strcspn(url, "#");
+        url = apr_pstrmemdup(pool, url, (apr_size_t)(fragment - url));
         add_field(buf, "StatusCallback", apr_pstrcat(
                       pool, url, strchr(url, '?') ? "&" : "?", "message=",
                       message->id, "&workspace=", message->workspace_id,
-                      NULL));
+                      fragment, NULL));
     }
 }
 
