@@ -587,7 +587,7 @@ subtest "11.6 a model that does not answer is asked again, for a time" => sub {
     my $model = CrmTest::Provider->new;
     my $asks = worker(database => $database, no_start => 1, conf => {
         generator => "openai", openai_model => "m", generate_attempts => 3,
-        openai_url => "http://127.0.0.1:$model->{port}/v1" });
+        openai_url => "http://127.0.0.1:$model->{port}/v1//" });
     my $w = with_template();
     my $plan = JSON::PP::encode_json({ steps => [{ channel => "email", delay => undef,
         email_subject => "From the model", email_body => "b", sms_body => undef,
@@ -619,6 +619,8 @@ subtest "11.6 a model that does not answer is asked again, for a time" => sub {
     is("$e->{status} $e->{generation_error}", "failed generator_unavailable",
         "until generate_attempts were made");
     is($model->count, 3, "no more is asked");
+    like(($model->requests)[0]{line}, qr{^POST /v1/chat/completions HTTP},
+        "below its URL, however that ends");
     $id = start($w, auto_approve => false);
     $attempt->($id, "500");
     ($e) = $attempt->($id, $answer);

@@ -35,7 +35,7 @@ my $smtp = CrmTest::Smtpd->new;
 my $worker = worker(database => $database, no_start => 1, conf => {
     $smtp->relay, sms_relay => "http", voice_relay => "http",
     provider_url => $provider->url, mail_domain => "crm.example",
-    public_url => "http://127.0.0.1:" . $httpd->port });
+    public_url => "http://127.0.0.1:" . $httpd->port . "/" });
 my $token = $worker->dir . "/token";
 write_file($token, "s3cret-token\n");
 chmod 0600, $token;
@@ -410,7 +410,7 @@ subtest "17.5 a number that Twilio refuses is suppressed" => sub {
 
     $worker->configure({ sms_relay => "twilio", twilio_account => "AC1",
         twilio_token_file => $token,
-        twilio_url => "http://127.0.0.1:$twilio->{port}" });
+        twilio_url => "http://127.0.0.1:$twilio->{port}/" });
     $worker->expect_log(qr/CRM3122: .* not sent \(for good\).*, error 21/);
     for my $case ([21211, "bounced"], [21610, "unsubscribed"], [21614, undef]) {
         my ($error, $reason) = @$case;
@@ -422,6 +422,8 @@ subtest "17.5 a number that Twilio refuses is suppressed" => sub {
             . " address = '+4930$error' AND workspace_id = '" . $w->id . "'"),
             $reason, "$error: " . ($reason // "it speaks of this channel"));
     }
+    like(($twilio->requests)[0]{line}, qr{^POST /2010-04-01/Accounts/AC1/Mess},
+        "below its URL, however that ends");
     $twilio->stop;
     $worker->configure({ sms_relay => "http", map { ("twilio_$_" => undef) }
         qw(account token_file url) });

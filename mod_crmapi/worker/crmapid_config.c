@@ -178,16 +178,12 @@ static crm_error_t *check_rights(const crmd_config_t *config, apr_pool_t *pool)
 static void complete(crmd_config_t *config, apr_pool_t *pool)
 {
     const char *database = getenv("CRMAPI_DATABASE");
-    size_t len = strlen(config->public_url);
 
     if (!*config->database && database) {
         config->database = apr_pstrdup(pool, database);
     }
     if (!*config->maildir) {
         config->maildir = apr_pstrcat(pool, config->run_dir, "/outbox", NULL);
-    }
-    if (len && config->public_url[len - 1] == '/') {
-        config->public_url = apr_pstrmemdup(pool, config->public_url, len - 1);
     }
 }
 

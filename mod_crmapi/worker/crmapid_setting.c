@@ -124,12 +124,17 @@ static const char *parse_smtp(void *target, const crmd_setting_t *setting,
     return rule ? rule : parse_text(target, setting, text, pool);
 }
 
-/* A URL that paths are put behind. */
+/* A URL that paths are put behind: slashes at its end are left out. */
 static const char *parse_base(void *target, const crmd_setting_t *setting,
                               const char *text, apr_pool_t *pool)
 {
+    size_t len = strlen(text);
+
+    while (len && text[len - 1] == '/') {
+        len--;
+    }
     return strpbrk(text, "?#") ? "must be a URL without a query"
-                               : parse_web(target, setting, text, pool);
+           : parse_web(target, setting, apr_pstrmemdup(pool, text, len), pool);
 }
 
 static const char *parse_listen(void *target, const crmd_setting_t *setting,

@@ -227,7 +227,7 @@ START_TEST(url_with_slash)
     script.answer = completion(good, "stop");
     server_start(&server, serve, &script);
     config.openai_url = apr_psprintf(crm_check_pool(),
-                                     "http://127.0.0.1:%d/v1/", server.port);
+                                     "http://127.0.0.1:%d/v1", server.port);
     ask(&outline);
     server_stop(&server);
     ck_assert_msg(!strncmp(script.request, "POST /v1/chat/completions ", 26),

@@ -41,13 +41,10 @@ static void send_request(crmd_http_answer_t *answer, const char *body,
                          const crmd_config_t *config, apr_pool_t *pool)
 {
     const char *headers[3] = {"Content-Type: application/json", NULL, NULL};
-    size_t len = strlen(config->openai_url);
     crmd_http_request_t request;
 
     memset(&request, 0, sizeof(request));
-    request.url = apr_pstrcat(pool, config->openai_url, len
-                              && config->openai_url[len - 1] == '/' ? ""
-                              : "/", "chat/completions", NULL);
+    request.url = apr_pstrcat(pool, config->openai_url, "/chat/completions", NULL);
     if (*config->openai_key) {
         headers[1] = apr_pstrcat(pool, "Authorization: Bearer ",
                                  config->openai_key, NULL);
