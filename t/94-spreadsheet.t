@@ -110,13 +110,14 @@ END
 subtest "several columns of addresses; what no spreadsheet can have meant" => sub {
     my $w = workspace($httpd, twin => 0);
     is_deeply([load($w, <<'END')], [0, "1 created, 0 updated, 0 refused\n"], "said");
-First name,E-mail 1,E-mail 2 - Value,Email,Phone 1,Mobile phone,E-mail 1 - Type,Deal value
-Ada,a@x.example,b@x.example ::: c@x.example,,+493012345,+4915112345,work,-12345678901.25
+First name,E-mail 1,E-mail 2 - Value,E-mail 3 Address,WorkEmail,Phone 1,MobilePhone,Tel. (home),E-mail 1 - Type,Email opt-in,Deal value,LinkedIn URL
+Ada,a@x.example,b@x.example ::: c@x.example,d@x.example,,+493012345,+4915112345,+4930777,work,yes,-12345678901.25,https://l.example/a
 END
-    is_deeply(contacts($w, qw(emails custom_fields deal_value))->{Ada},
-        [emails(map { "$_\@x.example" } "a" .. "c"), { "E-mail 1 - Type" => "work" },
-        -12345678901.25], "all are there");
-    is(@{contacts($w, "phone_numbers")->{Ada}[0]}, 2, "both numbers, too");
+    is_deeply(contacts($w, qw(emails custom_fields deal_value linkedin_url))->{Ada},
+        [emails(map { "$_\@x.example" } "a" .. "d"), { "E-mail 1 - Type" => "work",
+        "Email opt-in" => "yes" }, -12345678901.25, "https://l.example/a"],
+        "all are there");
+    is(@{contacts($w, "phone_numbers")->{Ada}[0]}, 3, "the numbers, too");
     my ($code, $out) = load($w, "first_name,First name,email\nA,B,c\@x.example\n",
         qr/^two columns are first_name$/);
     isnt($code, 0, "two columns for one field are refused");
