@@ -197,8 +197,11 @@ subtest "URLs of an answer are links" => sub {
     ok(wait_for(sub { shown() =~ m{user: http://x\.example/\z} }, 15), "it is said");
     is(chat("\$('.log').lastChild.querySelectorAll('a').length"), 0,
         "the visitor's own are not");
+    chat("void (\$('textarea').value = 'half \\ud83d')");
+    browser("click", "$HOST >>> [type=submit]");
+    ok(wait_for(sub { shown() =~ m{user: half\z} }, 15), "half an emoji is left out");
     sql($database, "DELETE FROM crmapi.message WHERE content LIKE 'Pay: %'"
-        . " OR content = 'http://x.example/'");
+        . " OR content IN ('http://x.example/', 'half')");
 };
 
 subtest "an answer is there within 100 ms, with the teammate's name" => sub {

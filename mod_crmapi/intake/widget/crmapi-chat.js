@@ -177,7 +177,7 @@ let memory = {};
 function recall() {
     try {
         return JSON.parse(localStorage.getItem(storageKey)) || memory;
-    } catch (e) {
+    } catch {
         return memory;
     }
 }
@@ -186,7 +186,7 @@ function remember(change) {
     memory = Object.assign(recall(), change);
     try {
         localStorage.setItem(storageKey, JSON.stringify(memory));
-    } catch (e) {
+    } catch {
         // without storage a chat ends with its page
     }
 }
@@ -195,7 +195,7 @@ function remember(change) {
 function recallUnsent() {
     try {
         return JSON.parse(sessionStorage.getItem(storageKey)) || [];
-    } catch (e) {
+    } catch {
         return [];
     }
 }
@@ -203,7 +203,7 @@ function recallUnsent() {
 function rememberUnsent() {
     try {
         sessionStorage.setItem(storageKey, JSON.stringify(queue));
-    } catch (e) {
+    } catch {
         // without storage it is sent by this page, or by none
     }
 }
@@ -249,7 +249,7 @@ async function call(method, path, body, controller) {
         }
         failure.status = response.status;
         failure.delay = 1000 * response.headers.get("Retry-After");
-    } catch (e) {
+    } catch {
         failure.status = 0;
     } finally {
         clearTimeout(timer);
@@ -297,7 +297,7 @@ try {
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(css);
     root.adoptedStyleSheets = [sheet];
-} catch (e) {
+} catch {
     // browsers older than 2023 need style-src 'unsafe-inline'
     root.append(make("style", {}, css));
 }
@@ -373,7 +373,7 @@ async function save(attachment) {
             .click();
         setTimeout(() => URL.revokeObjectURL(url), 60000);
         status.textContent = "";
-    } catch (e) {
+    } catch {
         status.textContent = options.offline || "Not connected";
     }
 }
@@ -599,7 +599,8 @@ function showPending(message) {
 }
 
 function send() {
-    const content = field.value.trim();
+    // a browser may have cut an emoji in two at the maximum
+    const content = field.value.replace(/\p{Cs}/gu, "").trim();
     if (!content) {
         return;
     }
