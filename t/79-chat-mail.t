@@ -205,6 +205,35 @@ subtest "a mail that is returned" => sub {
     is($last_told->{metadata}{error}, "suppressed", "which says why");
 };
 
+subtest "what a program answers by itself is not for the visitor" => sub {
+    my $chat = chat({ email => "away\@x.example" });
+    $w->answer($chat->{id}, "Hello");
+    later();
+    poll($chat);
+    my ($mail) = mails("away\@x.example");
+    my $id = header($mail // "", "Message-ID") or return fail("there is no mail");
+    for my $way (["Auto-Submitted: auto-replied", "I am away"],
+            ["Precedence: bulk", "No. 7 of our letter"], ["X-By: a person", "Thanks"]) {
+        my ($code) = crmapictl($database, { stdin => "From: away\@x.example\n"
+            . "To: $sales\nMessage-ID: <" . ++$count . "\@x.example>\n"
+            . "In-Reply-To: $id\n$way->[0]\nSubject: Re: Ada\n\n$way->[1]\n" },
+            "deliver");
+        is($code, 0, "a mail comes: $way->[0]");
+        my ($last) = reverse all($chat);
+        is($last->{content}, $way->[1], "it stands in the chat");
+        my $page = $httpd->client->get("$INTAKE/chat/$bot/messages",
+            key => $chat->{visitor}, query => { after => $chat->{cursor} })->data;
+        is(join("|", map { $_->{content} } @{$page->{messages}}),
+            $last->{metadata}{automatic} ? "" : $way->[1],
+            "the visitor, who may have claimed the address, sees only words of people");
+        $chat->{cursor} = $page->{cursor};
+    }
+    my $start = $httpd->client->post("$INTAKE/chat/$bot/start",
+        { visitor => $chat->{visitor} })->data;
+    unlike(join("|", map { $_->{content} } @{$start->{messages}}), qr/away/,
+        "also not later");
+};
+
 subtest "who gets none" => sub {
     my @none = (["an agent that allows none", chat({ email => "n1\@x.example" },
         $silent)], ["nobody knows the address", chat({})],

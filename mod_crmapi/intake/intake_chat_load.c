@@ -16,12 +16,14 @@
 #define LATE "interval '10 minutes'"
 #define NO_ID "'00000000-0000-0000-0000-000000000000'::uuid"
 
-/* Messages that the visitor may see, without those of tools and system notes.
- * $1 is the workspace, $2 the conversations. */
+/* Messages that the visitor may see, without those of tools and system notes, and
+ * what a program has answered by itself to a mail about the chat: the visitor may have
+ * claimed the address. $1 is the workspace, $2 the conversations. */
 #define VISIBLE "m.workspace_id = $1::uuid" \
     " AND m.conversation_id = ANY ($2::uuid[])" \
     " AND m.role IN ('user', 'assistant', 'human')" \
-    " AND m.tool_used IS NULL AND m.content <> ''"
+    " AND m.tool_used IS NULL AND m.content <> ''" \
+    " AND (m.role <> 'user' OR NOT m.metadata ? 'automatic')"
 #define COLUMNS "m.id, m.role, m.content, m.created_at," \
     " m.metadata ->> 'client_id' AS client_id," \
     " m.metadata ->> 'author' AS author," \
