@@ -70,6 +70,21 @@ static void add_matches(crm_sql_t *sql, const crm_party_kind_t *kind,
                      "integer");
 }
 
+/* Add why the addresses of m are not written to: the field "suppressed" of a row that
+ * has them. NULL if rows of KIND have none. A function would run a query for each. */
+static void add_suppressed(crm_sql_t *sql, const crm_party_kind_t *kind)
+{
+    const crm_field_t *field = crm_resource_field(kind->resource, "suppressed");
+
+    if (field) {
+        crm_sql_adds(sql, ", (SELECT ", field->sql, " FROM (SELECT m.k1 AS email_key,"
+                     " m.k2 AS phone_key) t)", NULL);
+    }
+    else {
+        crm_sql_add(sql, ", NULL");
+    }
+}
+
 void crm_party_sql_look_up(crm_sql_t *sql, crm_call_t *call,
                            const crm_party_kind_t *kind,
                            const char *const texts[CRM_IDENTITY_KEYS],
@@ -93,10 +108,7 @@ void crm_party_sql_look_up(crm_sql_t *sql, crm_call_t *call,
                  "SELECT unnest(m.ids) FROM m)) ORDER BY c.id"
                  " FOR NO KEY UPDATE)"
                  " SELECT m.i, " CRM_SQL_CLOCK ", m.k0, m.k1, m.k2", NULL);
-    crm_sql_add(sql, crm_resource_field(kind->resource, "suppressed")
-                ? ", crmapi.contact_suppressed(" CRM_SQL_WORKSPACE
-                  ", m.k1, m.k2)"
-                : ", NULL");
+    add_suppressed(sql, kind);
     for (int i = 0; i < CRM_IDENTITY_KEYS; i++) {
         crm_sql_adds(sql, kind->keys[i].column ? ", t." : ", NULL",
                      kind->keys[i].column, NULL);
