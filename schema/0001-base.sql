@@ -285,7 +285,8 @@ $$;
 -- case. Most have no other form. The C function is crm_email_key().
 CREATE FUNCTION crmapi.email_key(text) RETURNS text
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN CASE WHEN octet_length($1) = char_length($1) AND $1 !~ '"|\.$'
+    RETURN CASE WHEN octet_length($1) = char_length($1) AND strpos($1, '"') = 0
+            AND right($1, 1) <> '.'
         THEN lower($1 COLLATE "C")
         ELSE coalesce(crmapi.email_canonical($1), crmapi.fold($1)) END;
 

@@ -37,17 +37,22 @@ BEGIN
 END
 $$;
 
+-- The key of the member NAME of custom fields with VALUE, in WORKSPACE. Equal numbers
+-- have equal keys. The keys must never change, as those of tags.
+CREATE FUNCTION crmapi.field_key(workspace uuid, name text, value jsonb)
+    RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+    RETURN hashtextextended(name COLLATE "C",
+        jsonb_hash_extended(value, uuid_hash_extended(workspace, 1)));
+
 -- A key for each member of OBJECT, custom fields, that has no object or array as
--- its value, in WORKSPACE; NULL if there are none. Equal numbers have equal keys.
--- The same holds for these keys.
+-- its value, in WORKSPACE; NULL if there are none.
 CREATE FUNCTION crmapi.field_keys(workspace uuid, object jsonb)
     RETURNS bigint[]
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
 BEGIN
     -- one query: PL/pgSQL prepares each expression anew in each transaction
-    RETURN (SELECT array_agg(hashtextextended(e.key COLLATE "C",
-                jsonb_hash_extended(e.value,
-                                    uuid_hash_extended(workspace, 1))))
+    RETURN (SELECT array_agg(crmapi.field_key(workspace, e.key, e.value))
             FROM jsonb_each(object) e
             WHERE jsonb_typeof(e.value) NOT IN ('object', 'array'));
 END
@@ -401,24 +406,12 @@ CREATE INDEX contact_tags ON crmapi.contact USING gin (tag_keys)
 CREATE FUNCTION crmapi.contact_keys(workspace uuid, tags text[], emails jsonb,
                                     phones jsonb)
     RETURNS bigint[]
-    LANGUAGE plpgsql IMMUTABLE PARALLEL UNSAFE AS $$
-DECLARE
-    keys bigint[];
-BEGIN
-    IF cardinality(tags) > 0 THEN
-        keys := crmapi.tag_keys(workspace, tags);
-    END IF;
-    IF jsonb_array_length(emails) > 1 THEN
-        keys := keys || crmapi.address_keys(workspace,
-                                            crmapi.email_keys(emails));
-    END IF;
-    IF jsonb_array_length(phones) > 1 THEN
-        keys := keys || crmapi.address_keys(workspace,
-                                            crmapi.phone_keys(phones));
-    END IF;
-    RETURN keys;
-END
-$$;
+    LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
+    RETURN crmapi.tag_keys(workspace, tags)
+        || CASE WHEN jsonb_array_length(emails) > 1
+            THEN crmapi.address_keys(workspace, crmapi.email_keys(emails)) END
+        || CASE WHEN jsonb_array_length(phones) > 1
+            THEN crmapi.address_keys(workspace, crmapi.phone_keys(phones)) END;
 
 -- Compute tag_keys of a contact: see tags_compute(). A trigger function.
 CREATE FUNCTION crmapi.contact_tags_compute() RETURNS trigger
@@ -435,9 +428,11 @@ $$;
 CREATE FUNCTION crmapi.contact_compute() RETURNS trigger
     LANGUAGE plpgsql AS $$
 DECLARE
+    email text;
     emails text;
     phone text;
     phones text;
+    words text;
 BEGIN
     IF TG_OP = 'UPDATE'
         AND (NEW.first_name, NEW.last_name, NEW.company, NEW.emails,
@@ -458,20 +453,22 @@ BEGIN
     END IF;
     phone := crmapi.list_primary(NEW.phone_numbers, 'phone_number');
     phones := crmapi.list_text(NEW.phone_numbers, 'phone_number');
+    email := crmapi.list_primary(NEW.emails, 'email');
     emails := crmapi.list_text(NEW.emails, 'email');
-    NEW.email_key := crmapi.email_key(
-        crmapi.list_primary(NEW.emails, 'email'));
+    NEW.email_key := crmapi.email_key(email);
     NEW.phone_key := crmapi.phone_key(phone);
-    NEW.search := coalesce(NEW.first_name || ' ' || NEW.last_name,
-                           NEW.first_name, NEW.last_name, '')
+    words := coalesce(NEW.first_name || ' ' || NEW.last_name,
+                      NEW.first_name, NEW.last_name, '')
         || chr(31) || coalesce(emails, '')
         || chr(31) || coalesce(phones, '')
         || chr(31) || coalesce(NEW.company, '');
-    NEW.search := crmapi.fold(NEW.search);
-    IF octet_length(emails) > char_length(emails) OR emails ~ '"|[.](\x1f|$)' THEN
-        NEW.search := NEW.search || chr(31)     -- what contacts_with() looks for
+    words := crmapi.fold(words);
+    IF octet_length(emails) > char_length(emails) OR strpos(emails, '"') > 0
+        OR strpos(emails || chr(31), '.' || chr(31)) > 0 THEN
+        words := words || chr(31)               -- what contacts_with() looks for
             || array_to_string(crmapi.email_keys(NEW.emails), chr(31));
     END IF;
+    NEW.search := words;
     phones := crmapi.phone_plain(phones);
     NEW.phone_digits := crmapi.digits(phones);
     IF phones LIKE '%(0)%' THEN     -- it is not dialled

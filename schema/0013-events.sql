@@ -325,8 +325,10 @@ BEGIN
             SELECT n.workspace_id, n.updated_at, n.id FROM changed n),
         members AS (
             INSERT INTO crmapi.contact_member (workspace_id, id, keys)
-            SELECT n.workspace_id, n.id,
-                crmapi.field_keys(n.workspace_id, n.custom_fields)
+            SELECT n.workspace_id, n.id,     -- field_keys() has a query for each row
+                (SELECT array_agg(crmapi.field_key(n.workspace_id, e.key, e.value))
+                 FROM jsonb_each(n.custom_fields) e
+                 WHERE jsonb_typeof(e.value) NOT IN ('object', 'array'))
             FROM changed n WHERE n.custom_fields <> '{}')
         SELECT n AS contact, f.types FROM changed n CROSS JOIN LATERAL (
             SELECT f.types FROM crmapi.event_feed f
@@ -345,8 +347,8 @@ $$;
 
 -- Move a contact in contact_change to its new updated_at, and add an event if
 -- somebody wants it. updated_at is the same if a foreign key was set null or
--- nothing has changed. In RETURNING, NEW has two meanings from PostgreSQL 18 on. Locks: contact_change; the contact is locked already. A
--- trigger function.
+-- nothing has changed. In RETURNING, NEW has two meanings from PostgreSQL 18 on. Locks:
+-- contact_change; the contact is locked already. A trigger function.
 CREATE FUNCTION crmapi.contact_updated() RETURNS trigger
     LANGUAGE plpgsql AS $$
 DECLARE

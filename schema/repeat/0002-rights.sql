@@ -118,7 +118,7 @@ function (who, names) AS (VALUES
         ' address_keys contact_keys conversation_last_activity counter_slot'
         ' digits domain_ascii domain_character email_base email_canonical'
         ' email_key email_keys event_bound event_id event_ticket event_time'
-        ' field_keys fold job_about list_join list_primary list_text now_ms'
+        ' field_key field_keys fold job_about list_join list_primary list_text now_ms'
         ' pacing_fit phone_ascii phone_e164 phone_key phone_keys phone_plain'
         ' phone_read punycode tag_keys'
         -- on rows: 0001-events.sql makes them
