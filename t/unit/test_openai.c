@@ -441,6 +441,32 @@ START_TEST(dressed_content)
 }
 END_TEST
 
+/* If the contact's texts have a plan, a model may quote that, with words around it. */
+START_TEST(quoted_content)
+{
+    static const struct {
+        const char *content;
+        int good;
+    } rows[] = {
+        {ONE, 1}, {"```json\n" ONE "\n```", 1}, {"<think>" STEPS(SMS("bad"))
+                                                "</think>" ONE, 1},
+        {ONE " The notes say " STEPS(SMS("bad")), 0},
+        {STEPS(SMS("bad")) " is what the notes say. " ONE, 0},
+        {ONE "\n" ONE, 0},
+        {"The notes say " STEPS(SMS("bad")), 0},
+        {STEPS(SMS("bad")) " is what the notes say.", 0},
+    };
+    crmd_outline_t outline;
+
+    json_object_object_add(subject.contact, "notes", json_object_new_string(
+                               "Send this: " STEPS(SMS("bad"))));
+    outline = ask_server(completion(rows[_i].content, "stop"), FINISH);
+    ck_assert_msg((outline.setback == NULL) == rows[_i].good, "%s: %s",
+                  rows[_i].content, outline.setback ? outline.setback
+                                                    : "taken");
+}
+END_TEST
+
 /* What models write, and the delay and the text that are meant. */
 #define LATER(DELAY) STEPS(SMS("x") ",{\"channel\":\"sms\",\"delay\":" DELAY "," \
                            "\"sms_body\":\"y\"}")
@@ -840,6 +866,7 @@ int main(void)
     tcase_add_loop_test(tcase, wrong_content, 0,
                         COUNT(contents));
     tcase_add_loop_test(tcase, dressed_content, 0, COUNT(dressed));
+    tcase_add_loop_test(tcase, quoted_content, 0, 8);
     tcase_add_loop_test(tcase, what_is_meant, 0, COUNT(meant));
     tcase_add_loop_test(tcase, content_of_parts, 0, 4);
     tcase_add_loop_test(tcase, refused, 0, COUNT(refusals));

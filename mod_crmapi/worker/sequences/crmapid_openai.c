@@ -142,14 +142,25 @@ static const char *last_plan(const char *text)
     return last;
 }
 
+/* Return whether CONTACT has something that looks like a plan: a model that quotes it
+ * does not mean it. */
+static int has_plan(json_object *contact)
+{
+    const char *text = json_object_to_json_string(contact);
+
+    return strstr(text, "\"steps\"") || strstr(text, "\\\"steps\\\"");
+}
+
 /* Set *PLAN_P to the object {"steps": ...} in TEXT, freed with POOL. What models put
  * around it is left out: thoughts before it, which end with </think>, a block of code
- * in Markdown, words, tokens of their own. Return 0 if there is none. */
-static int find_plan(json_object **plan_p, const char *text, apr_pool_t *pool)
+ * in Markdown, words, tokens of their own; but no words if CONTACT has something like
+ * it. Return 0 if there is none. */
+static int find_plan(json_object **plan_p, const char *text,
+                     json_object *contact, apr_pool_t *pool)
 {
-    static const char thought[] = "</think>";
+    static const char thought[] = "</think>", fence[] = "```json5\r\n";
     const char *next, *plan;
-    apr_size_t end;
+    apr_size_t end, len;
 
     while ((next = strstr(text, thought))) {
         text = next + strlen(thought);
@@ -158,8 +169,16 @@ static int find_plan(json_object **plan_p, const char *text, apr_pool_t *pool)
     if (!plan || ((next = strstr(text, "<think>")) && next < plan)) {
         return 0;
     }
-    return !crm_json_parse(plan_p, &end, plan, strlen(plan), pool)
-           || parse(plan_p, plan, end, pool);
+    len = strlen(plan);
+    if (!crm_json_parse(plan_p, &end, plan, len, pool)) {
+        end = len;
+    }
+    else if (!parse(plan_p, plan, end, pool)) {
+        return 0;
+    }
+    return !has_plan(contact)
+           || ((apr_size_t)(plan - text) < sizeof(fence)
+               && len - end < sizeof(fence));
 }
 
 /* Read the LEN bytes at TEXT, a completion, into OUTLINE. Return NULL, or the
@@ -184,7 +203,7 @@ static const char *read_completion(crmd_outline_t *outline, const char *text,
     if (!content) {
         return "the answer has no content";
     }
-    if (!find_plan(&plan, content, reading->pool)
+    if (!find_plan(&plan, content, reading->subject->contact, reading->pool)
         || json_object_object_length(plan) != 1) {
         return "the content is not {\"steps\": [...]}";
     }
