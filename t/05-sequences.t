@@ -83,12 +83,13 @@ subtest "one sequence for an idempotency key (contract 11.2)" => sub {
 # What step_take() says of the step number N of E at MOMENT, if its agent may send
 # LIMIT a day: "send", "wait 2026-12-04 15:00:00".
 sub take {
-    my ($s, $e, $n, $moment, $limit) = @_;
+    my ($s, $e, $n, $moment, $limit, $wire) = @_;
     my ($id, $job) = leased($s, "sequence.step", enrollment_id => $e->{id},
         step_id => $e->{steps}[$n - 1]);
     return join " ", grep { defined } map { @$_ } sql($db, "SELECT verdict,
         until AT TIME ZONE 'UTC' FROM crmapi.step_take($job, '$e->{id}',
-        '$e->{steps}[$n - 1]', '$moment', $limit, NULL)");
+        '$e->{steps}[$n - 1]', '$moment', $limit, " . quoted($wire)
+        . ")");
 }
 
 # Record that step number N of E was sent at MOMENT, under the relay's id ID.
@@ -432,6 +433,43 @@ subtest "a step is taken and postponed if it is its enrollment's, and waits" => 
         } @{$e->{steps}}], ["t", undef], "what was sent is not postponed");
 };
 
+subtest "a step is not taken if its enrollment is not approved, or who is suppressed" => sub {
+    my $s = space();
+    my $now = "2026-12-04 10:00:00Z";
+    for my $status (qw(generating pending_approval approved running)) {
+        is(take($s, enrolled($s, status => $status, steps => [{}]), 1, $now, 0),
+            $status =~ /^(?:approved|running)$/ ? "send" : "gone", $status);
+    }
+    # the address as the step has it, and as the relay gets it
+    for my $suppressed ("as\@step.example", "as\@wire.example", undef) {
+        sql($db, "SELECT crmapi.suppress('$s->{id}', '$suppressed', NULL, 'bounced')")
+            if $suppressed;
+        my $e = enrolled($s, status => "approved", steps => [{
+            to_identifier => "as\@step.example" }]);
+        is(take($s, $e, 1, $now, 0, "as\@wire.example"), $suppressed ? "stopped"
+            : "send", ($suppressed // "nobody") . " is suppressed");
+        is(value("enrollment", $e->{id}, "status"), $suppressed
+            ? "stopped_unsubscribed" : "approved", "what becomes of it");
+        sql($db, "DELETE FROM crmapi.suppression WHERE workspace_id = '$s->{id}'");
+    }
+};
+
+subtest "11.11 a step that the journal has was sent, unless it is free" => sub {
+    my $s = space();
+    my $sent_at = "2026-12-03 09:08:07.006Z";
+    for (["sent", "past", "sent", 1], ["unknown", "past", "failed", 0],
+            ["free", "send", "sending", 0]) {
+        my ($state, $verdict, $status, $when) = @$_;
+        my $e = enrolled($s, status => "approved", steps => [{}, {}]);
+        sql($db, row("past_send", %{$s->{in}}, enrollment_id => $e->{id}, part => "1",
+            state => $state, sent_at => $sent_at, provider_id => "P"));
+        is(take($s, $e, 1, "2026-12-04 10:00:00Z", 0), $verdict, $state);
+        is(value("enrollment_step", $e->{steps}[0], "status"), $status, "it is $status");
+        is(value("enrollment_step", $e->{steps}[0], "sent_at = '$sent_at'
+            AND provider_id = 'P'"), $when ? "t" : undef, "when, and as what");
+    }
+};
+
 subtest "18.4 the thread of a step's mail: those before to the same address" => sub {
     my $s = space();
     my %old = (status => "sent", sent_at => "2026-12-04Z");
@@ -483,6 +521,35 @@ subtest "a job wakes whoever listens, if it is due within two seconds" => sub {
         is_deeply([$told, $due], [@{$does[$n]}[1, 2]],
             $does[$n][0] =~ s/ (?:$mine|.*VALUES)//r);
     }
+};
+
+subtest "19.4 an event tells who waits for one of its workspace, and nobody else" => sub {
+    my $other = space();
+    sql($db, "SELECT crmapi.event_log('$_->{id}', true)") for $w, $other;
+    my $waits = "SELECT pg_advisory_lock_shared(uuid_hash_extended('$w->{id}', 1));\n";
+    # a company of a workspace, written while there is somebody who waits, or not
+    my $company = sub { "BEGIN; " . row("company", id => uuid(), %{$_[0]{owned}},
+        name => "C") . "COMMIT;\n" };
+    my $waiting = sub { sql($db, "SELECT count(*) FROM pg_locks l
+        JOIN pg_database d ON d.oid = l.database AND d.datname = current_database()
+        WHERE l.locktype = 'advisory'") };
+    my $told = sub {
+        my ($before, $s) = @_;
+        open(my $waiter, "|-", "psql", "-XAtq", "-o", "/dev/null", "-d",
+            postgres()->conninfo($db, "postgres")) or die "psql: $!\n";
+        $waiter->autoflush(1);
+        print $waiter $before;
+        wait_for($waiting) if $before;
+        my (undef, $out) = run_program(command => ["psql", "-XAtq", "-d",
+            postgres()->conninfo($db, "postgres")], stdin => "LISTEN crmapi_bell;\n"
+            . $company->($s) . "SELECT 1;\n");
+        close $waiter;
+        return $out =~ /"crmapi_bell" with payload "([^"]*)"/ ? $1 : "none";
+    };
+    is($told->("", $w), "none", "nobody waits: nothing is told");
+    is($told->($waits, $other), "none", "not of another workspace");
+    is($told->($waits, $w), $w->{id}, "somebody waits: it is told");
+    is($waiting->(), 0, "no lock is left");
 };
 
 # The table of channels in C and what SQL knows of them.

@@ -538,6 +538,43 @@ subtest "13.4 the same table feeds webhooks" => sub {
     $receiver->stop;
 };
 
+subtest "13.4 what endpoints want is written, and no more; the log is its own" => sub {
+    my $w = workspace($httpd);
+    my $c = $w->client;
+    my $receiver = CrmTest::Receiver->new;
+    my $written = sub { join " ", map { $_->[0] } sql($database, "SELECT type FROM
+        crmapi.event WHERE workspace_id = '" . $w->id . "' ORDER BY id") };
+    my $merge = sub { my ($from, $into) = map { $w->contact->{id} } 1, 2;
+        status_is($c->post("/api/v1/contacts/$into/merge", { from => $from }),
+            200, "merged");
+        return $into };
+    my ($one) = $w->webhook($receiver->url("one/200"), "contact.deleted");
+    my $company = $w->company(name => "C")->{id};
+    $c->delete("/api/v1/companies/$company");
+    $merge->();
+    is($written->(), "", "neither a company nor a contact that is merged is meant");
+    $c->delete("/api/v1/contacts/" . $w->contact->{id});
+    is($written->(), "contact.deleted", "one that is deleted is");
+    sql($database, "UPDATE crmapi.webhook_endpoint SET disabled_at = now()
+        WHERE workspace_id = '" . $w->id . "'");
+    $c->delete("/api/v1/contacts/" . $w->contact->{id});
+    is($written->(), "contact.deleted", "not if its endpoint is disabled");
+    $w->webhook($receiver->url("two/200"), "contact.merged");
+    $merge->();
+    is($written->(), "contact.deleted contact.merged", "a merge is, for who wants it");
+    $w->log_on;
+    is_deeply(told($w), [], "the log has nothing of that");
+    my $cursor = end_of($w);
+    my $into = $merge->();
+    is(sql($database, "SELECT owner_id FROM crmapi.event WHERE workspace_id = '"
+        . $w->id . "' AND type = 'contact.merged' ORDER BY id DESC LIMIT 1"), $into,
+        "a merge is about the contact that is left, too");
+    $w->webhook($receiver->url("three/200"), "contact.created");
+    status_is($c->get("/api/v1/events?cursor=$cursor"), 200,
+        "a new endpoint leaves it as it is");
+    $receiver->stop;
+};
+
 subtest "13.4 old events are trimmed; a cursor before them is gone" => sub {
     my $w = logged();
     my $c = $w->client;
