@@ -424,7 +424,7 @@ subtest "a step is taken and postponed if it is its enrollment's, and waits" => 
         "another one's step");
     is(take($s, $other, 1, $now, 0), "send", "its own");
     for (0, 1) {
-        my (undef, $job) = leased($s, enrollment_id => $e->{id},
+        my (undef, $job) = leased($s, "sequence.step", enrollment_id => $e->{id},
             step_id => $e->{steps}[$_]);
         sql($db, "SELECT crmapi.step_wait($job, '$e->{id}', '$e->{steps}[$_]',
             '2027-01-01Z')");
