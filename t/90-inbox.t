@@ -104,6 +104,33 @@ subtest "answering" => sub {
         . " six.", "the visitor has it, once");
 };
 
+subtest "an answer that is under way is asked for again" => sub {
+    browser("eval", "void (window.real = fetch, window.busy = 1, window.fetch ="
+        . " async (url, what) => what.method === 'POST' && busy-- > 0"
+        . " ? new Response('{}', { status: 409, headers: { 'Retry-After': '1' } })"
+        . " : real(url, what))");
+    browser("type", "textarea", "At once.");
+    browser("click", "form button");
+    shows("#transcript p", '.*\|human: At once\. \(sent\)', "it comes");
+    is(visitor_sees() =~ /.*human: (.*)/ && $1, "At once.", "once");
+};
+
+subtest "of a long conversation the end is shown" => sub {
+    my $talk = $w->client->get("/api/v1/conversations", query =>
+        { bot_id => $bot, type => "email" })->data->[0]{id};
+    sql($database, "INSERT INTO crmapi.message (id, workspace_id, conversation_id,"
+        . " role, content, created_at) SELECT gen_random_uuid(), workspace_id,"
+        . " conversation_id, role, 'Part ' || n, created_at - interval '1 day' +"
+        . " n * interval '1 s' FROM crmapi.message, generate_series(1, 120) n"
+        . " WHERE conversation_id = '$talk'");
+    visitor_says("Still there?");       # the page has read these events before it
+    shows("#list button", 'Änne <b>: Still there\?\|.*', "the list goes on");
+    browser("click", "#list button:nth-of-type(2)");
+    shows("#transcript p", 'user: Part 22 .*user: A mail \(-\)', "it is");
+    browser("click", "#list button:nth-of-type(1)");
+    sql($database, "DELETE FROM crmapi.message WHERE content LIKE 'Part %'");
+};
+
 subtest "taking over" => sub {
     my $taken = sub { $w->client->get("/api/v1/conversations", query =>
         { bot_id => $bot, type => "chat" })->data->[0]{human_takeover} };
