@@ -312,6 +312,29 @@ START_TEST(what_never_got_through_is_not_now)
 }
 END_TEST
 
+/* The daemon ends while a server takes the connection and says nothing: what was not
+ * sent is given up, and what was is waited for. */
+START_TEST(a_daemon_that_ends_waits_for_what_was_sent)
+{
+    int port, fd = server_open(&port, 1);
+    crmd_config_t *config = config_of();
+    crmd_receipt_t receipt;
+
+    config->provider_url = apr_psprintf(crm_check_pool(), "%s://127.0.0.1:%d",
+                                        _i ? "https" : "http", port);
+    config->provider_timeout = _i ? SERVER_LONG : apr_time_from_sec(4);
+    crmd_curl_end(1);
+    crmd_relay_send(&receipt, &crmd_relay_http, &sms, config,
+                    crm_check_pool());
+    crmd_curl_end(0);
+    close(fd);
+    ck_assert_msg(receipt.verdict == (_i ? CRMD_NOT_NOW : CRMD_UNKNOWN),
+                  "%d: %s", receipt.verdict, receipt.reason);
+    ck_assert_msg((strstr(receipt.reason, "crmapid ends") != NULL) == _i, "%s",
+                  receipt.reason);
+}
+END_TEST
+
 /* Fail unless the member NAME of OBJECT is TEXT. */
 static void has(json_object *object, const char *name, const char *text)
 {
@@ -841,6 +864,7 @@ int main(void)
                         COUNT(refusals));
     tcase_add_test(rest, retry_after_may_be_a_date);
     tcase_add_test(rest, what_never_got_through_is_not_now);
+    tcase_add_loop_test(rest, a_daemon_that_ends_waits_for_what_was_sent, 0, 2);
     tcase_add_test(rest, what_the_provider_gets);
     tcase_add_test(rest, a_large_request_waits_for_nothing);
     tcase_add_test(rest, what_twilio_gets);

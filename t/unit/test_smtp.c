@@ -252,6 +252,8 @@ static const struct {
      "at the envelope: the server closed the connection"},
     {"MAIL hangs", {.mail = HANG}, CRMD_NOT_NOW, "timed out"},
     /* The no that is heard last was to something else. */
+    {"STARTTLS 220 and more", {.starttls = "220 go\r\n250 me\r\n"},
+     CRMD_NOT_NOW, "login: the server says what does not belong there"},
     {"STARTTLS 502, MAIL closes", {.starttls = "502 no\r\n", .mail = CLOSE},
      CRMD_NOT_NOW, "at the envelope"},
     {"RCPT 450", {.rcpt = "450 4.2.1 " ADA "greylisted\r\n"}, CRMD_NOT_NOW,
@@ -566,6 +568,54 @@ START_TEST(what_ends_before_the_mail_does_is_not_now)
 }
 END_TEST
 
+/* The daemon ends while the server is silent: whoever cannot have the mail yet is given
+ * up, and whoever may have it is waited for. */
+START_TEST(a_daemon_that_ends_waits_only_for_who_may_have_the_mail)
+{
+    static const struct {
+        script_t script;
+        crmd_verdict_t verdict;
+        int length;             /* of the text; 0: it is short */
+    } silences[] = {
+        {{.greeting = HANG}, CRMD_NOT_NOW, 0},
+        {{.rcpt = HANG}, CRMD_NOT_NOW, 0},
+        {{.body = STALL}, CRMD_NOT_NOW, 20000000},
+        {{.dot = HANG}, CRMD_UNKNOWN, 0},
+    };
+    const apr_interval_time_t wait = apr_time_from_sec(4);
+    int may_have = silences[_i].verdict == CRMD_UNKNOWN;
+    crmd_message_t msg = message;
+    crmd_config_t *config;
+    crmd_receipt_t receipt;
+    apr_time_t took;
+
+    if (silences[_i].length) {
+        char *text = apr_pcalloc(crm_check_pool(), silences[_i].length + 1);
+
+        msg.text = memset(text, 'x', silences[_i].length);
+        msg.html = "";
+    }
+    script = silences[_i].script;
+    server_start(&server, serve, &script);
+    config = config_of(server.port);
+    if (may_have) {
+        config->smtp_timeout = wait;
+    }
+    crmd_curl_end(1);
+    took = -apr_time_now();
+    crmd_relay_send(&receipt, &crmd_relay_smtp, &msg, config,
+                    crm_check_pool());
+    took += apr_time_now();
+    crmd_curl_end(0);
+    server_stop_soon(&server, 1);
+    ck_assert_msg(receipt.verdict == silences[_i].verdict, "verdict %d: %s",
+                  receipt.verdict, receipt.reason);
+    ck_assert_msg((strstr(receipt.reason, "crmapid ends") == NULL) == may_have,
+                  "%s", receipt.reason);
+    ck_assert(!may_have || took >= wait);
+}
+END_TEST
+
 START_TEST(a_refused_connection_is_not_now)
 {
     int port, fd = server_open(&port, 0);
@@ -689,6 +739,9 @@ int main(void)
     tcase_add_loop_test(rest, a_report_is_asked_for_where_it_is_offered, 0,
                         COUNT(offers));
     tcase_add_loop_test(rest, what_ends_before_the_mail_does_is_not_now, 0, 2);
+    tcase_add_loop_test(rest,
+                        a_daemon_that_ends_waits_only_for_who_may_have_the_mail,
+                        0, 4);
     tcase_add_test(rest, a_refused_connection_is_not_now);
     tcase_add_test(rest, without_tls_nothing_is_sent_where_it_must_be);
     tcase_add_test(rest, a_login_is_used);

@@ -10,6 +10,7 @@
 #include "crm_cond.h"
 #include "crmapid_actor.h"
 #include "crmapid_conn.h"
+#include "crmapid_curl.h"
 #include "crmapid_heartbeat.h"
 #include "crmapid_poller.h"
 #include "crmapid_pool.h"
@@ -146,6 +147,7 @@ static void join(apr_thread_t *thread)
 
 void crmd_daemon_stop(crmd_daemon_t *daemon)
 {
+    crmd_curl_end(1);
     crmd_lmtp_stop(daemon->lmtp);
     pthread_mutex_lock(&daemon->mutex);
     daemon->stopping = 1;
@@ -164,6 +166,7 @@ void crmd_daemon_stop(crmd_daemon_t *daemon)
     join(daemon->poller);
     join(daemon->upkeep);
     join(daemon->heartbeat);
+    crmd_curl_end(0);
 }
 
 crm_error_t *crmd_daemon_start(crmd_daemon_t **daemon_p,

@@ -14,6 +14,7 @@
 #include "crm_buf.h"
 #include "crm_name.h"
 #include "crm_text.h"
+#include "crm_time.h"
 
 /* Maximum bytes of an answer's headers. */
 #define HEADERS_MAX 65536
@@ -21,9 +22,14 @@
 /* Longest Retry-After that is honoured, in seconds. */
 #define RETRY_AFTER_MAX 86400
 
+/* How long a server that says nothing is waited for once the daemon ends. */
+#define END_TIME apr_time_from_sec(2)
+
 /* An answer that is being received. */
 typedef struct receiving_t {
     const crmd_http_request_t *request;
+    CURL *curl;
+    apr_time_t begun;           /* on crm_time_monotonic() */
     crm_buf_t body;
     apr_size_t headers;         /* bytes of headers so far */
     int cut;                    /* the body is longer than max_answer */
@@ -36,6 +42,23 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void init_library(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+/* When the daemon began to end, on crm_time_monotonic(); 0: it does not. Atomic. */
+static apr_int64_t ending;
+
+void crmd_curl_end(int ends)
+{
+    __atomic_store_n(&ending, ends ? crm_time_monotonic() : 0,
+                     __ATOMIC_RELAXED);
+}
+
+int crmd_curl_is_over(apr_time_t moved)
+{
+    apr_int64_t since = __atomic_load_n(&ending, __ATOMIC_RELAXED);
+
+    return since && crm_time_monotonic() - (since > moved ? since : moved)
+                    > END_TIME;
 }
 
 /* Why this thread's last transfer got no socket; 0: it did. libcurl does not tell. */
@@ -111,6 +134,7 @@ static const struct {
     /* followed by an errno, which is of something else */
     {"response reading failed", "the server closed the connection"},
     {"Received HTTP/0.9", "the server does not speak HTTP"},
+    {"Weird server reply", "the server says what does not belong there"},
     {"STARTTLS not supported", "it offers no STARTTLS, which smtp_tls"
      " requires"},
 };
@@ -158,6 +182,9 @@ const char *crmd_curl_reason(CURL *curl, CURLcode code,
     const char *text = *error_text ? error_text : curl_easy_strerror(code);
     const char *tls = tls_reason(text, result_pool);
 
+    if (code == CURLE_ABORTED_BY_CALLBACK && crmd_curl_is_over(0)) {
+        return "no answer, and crmapid ends";
+    }
     for (size_t i = 0; i < CRM_NELTS(meanings); i++) {
         if (!strncmp(text, meanings[i].begin, strlen(meanings[i].begin))) {
             return meanings[i].meaning;
@@ -245,20 +272,8 @@ static void set_request(CURL *curl, const crmd_http_request_t *request)
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "crmapid/" CRM_VERSION);
 }
 
-static void set_receiver(CURL *curl, receiving_t *receiving)
-{
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, receiving);
-    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
-    curl_easy_setopt(curl, CURLOPT_HEADERDATA, receiving);
-    if (receiving->request->allowed) {
-        curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
-        curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, receiving);
-    }
-}
-
-/* Return whether CURL, whose transfer is over, may have sent the request: the
- * connection was established, for https including TLS. */
+/* Return whether CURL, may have sent its request to URL: the connection was
+ * established, for https including TLS. */
 static int was_sent(CURL *curl, const char *url)
 {
     curl_off_t since = 0;
@@ -267,6 +282,37 @@ static int was_sent(CURL *curl, const char *url)
                       ? CURLINFO_CONNECT_TIME_T : CURLINFO_APPCONNECT_TIME_T,
                       &since);
     return since > 0;
+}
+
+/* CURLOPT_XFERINFOFUNCTION: give up a server that was sent nothing yet. */
+static int is_over(void *baton, curl_off_t down_total, curl_off_t down,
+                   curl_off_t up_total, curl_off_t up)
+{
+    const receiving_t *receiving = baton;
+
+    (void)down_total;
+    (void)down;
+    (void)up_total;
+    (void)up;
+    return crmd_curl_is_over(receiving->begun)
+           && !was_sent(receiving->curl, receiving->request->url);
+}
+
+static void set_receiver(CURL *curl, receiving_t *receiving)
+{
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, receiving);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, receiving);
+    receiving->curl = curl;
+    receiving->begun = crm_time_monotonic();
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, is_over);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, receiving);
+    if (receiving->request->allowed) {
+        curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+        curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, receiving);
+    }
 }
 
 /* Return Retry-After of the answer that CURL has got. CURLINFO_RETRY_AFTER is at

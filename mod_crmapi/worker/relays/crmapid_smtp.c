@@ -58,6 +58,8 @@ typedef struct talk_t {
     stage_t stage;
     apr_time_t heard;           /* time of the last reply in this stage; 0: none
                                    yet */
+    apr_time_t moved;           /* when it began, a reply came, or libcurl read of the
+                                   mail */
     apr_time_t until;           /* deadline of the session, including QUIT */
     int code;                   /* of the last reply with a STATUS */
     char status[STATUS_SIZE];
@@ -120,6 +122,7 @@ static size_t read_mail(char *buffer, size_t size, size_t count, void *baton)
     }
     memcpy(buffer, talk->mail->text + talk->pos, n);
     talk->pos += n;
+    talk->moved = crm_time_monotonic();
     return n;
 }
 
@@ -191,8 +194,9 @@ static size_t read_reply(char *data, size_t size, size_t count, void *baton)
     talk_t *talk = baton;
 
     talk->replies += size * count;
+    talk->moved = crm_time_monotonic();
     if (!is_decided(talk)) {
-        talk->heard = crm_time_monotonic();
+        talk->heard = talk->moved;
         keep_status(talk, data, size * count);
         read_words(talk, data, size * count);
     }
@@ -200,7 +204,8 @@ static size_t read_reply(char *data, size_t size, size_t count, void *baton)
 }
 
 /* CURLOPT_XFERINFOFUNCTION: end the session if QUIT gets no reply. libcurl
- * would wait for two minutes, regardless of the timeout. */
+ * would wait for two minutes, regardless of the timeout. End it as well if the daemon
+ * ends and the server is silent before it can have the mail. */
 static int is_over(void *baton, curl_off_t down_total, curl_off_t down,
                    curl_off_t up_total, curl_off_t up)
 {
@@ -212,7 +217,8 @@ static int is_over(void *baton, curl_off_t down_total, curl_off_t down,
     (void)up_total;
     (void)up;
     return now > talk->until
-        || (is_decided(talk) && now > talk->heard + QUIT_TIME);
+        || (is_decided(talk) && now > talk->heard + QUIT_TIME)
+        || (talk->stage != STAGE_END && crmd_curl_is_over(talk->moved));
 }
 
 /* ---- settings ------------------------------------------------------------ */
@@ -244,7 +250,8 @@ static void set_login(CURL *curl, const crmd_config_t *config)
 static void set_talk(CURL *curl, talk_t *talk, const crmd_config_t *config)
 {
     talk->curl = curl;
-    talk->until = crm_time_monotonic() + config->smtp_timeout + QUIT_TIME;
+    talk->moved = crm_time_monotonic();
+    talk->until = talk->moved + config->smtp_timeout + QUIT_TIME;
     curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
     curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, begin_mail);
     curl_easy_setopt(curl, CURLOPT_PREREQDATA, talk);
