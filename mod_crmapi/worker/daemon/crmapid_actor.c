@@ -77,12 +77,33 @@ static void tell_reason(crmd_daemon_t *daemon, const crm_error_t *error,
     daemon->again = now + (first ? NEXT_REASON : LATER_REASON);
 }
 
+/* Return whether nobody wants the statement of the actor BATON any more. */
+static int is_over(void *baton)
+{
+    const crmd_actor_t *actor = baton;
+    int over;
+
+    pthread_mutex_lock(&actor->daemon->mutex);
+    over = *actor->over;
+    pthread_mutex_unlock(&actor->daemon->mutex);
+    return over;
+}
+
+/* Return whether ERROR is of a statement of ACTOR, or of its connection, that nobody
+ * wanted any more. The server may not even have confirmed that it was cancelled. */
+static int was_cancelled(crmd_actor_t *actor, const crm_error_t *error)
+{
+    return error->code == CRM_E_REQUEST_TIMEOUT
+           || (actor->conn ? crm_conn_unwanted(actor->conn)
+               : actor->over && is_over(actor));
+}
+
 void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
 {
     crmd_daemon_t *daemon = actor->daemon;
     int cause = cause_of(error), begins;
 
-    if (error && error->code == CRM_E_REQUEST_TIMEOUT) {
+    if (error && was_cancelled(actor, error)) {
         return;
     }
     crm_metrics_add(&crmd_stats.db_errors, cause == CRMD_NO_DATABASE);
@@ -116,23 +137,11 @@ void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
     pthread_mutex_unlock(&daemon->mutex);
 }
 
-/* Return whether nobody wants the statement of the actor BATON any more. */
-static int is_over(void *baton)
-{
-    const crmd_actor_t *actor = baton;
-    int over;
-
-    pthread_mutex_lock(&actor->daemon->mutex);
-    over = *actor->over;
-    pthread_mutex_unlock(&actor->daemon->mutex);
-    return over;
-}
-
 crm_error_t *crmd_actor_connect(crmd_actor_t *actor, const int *over)
 {
+    actor->over = over;
     CRM_ERR(crmd_conn_open(&actor->conn, actor->daemon->config, actor->timeout,
                            actor->conn_pool, actor->pool));
-    actor->over = over;
     crm_conn_watch(actor->conn, is_over, actor);
     return NULL;
 }
