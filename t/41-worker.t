@@ -586,15 +586,21 @@ subtest "a connection that is there and says nothing" => sub {
     $worker->stop;
 };
 
+# Wait until N threads of a daemon have made their connections to DB.
+sub connected {
+    my ($db, $n) = @_;
+    return wait_for(sub { $n == sql($db, "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND state = 'idle'
+        AND usename = '$CrmTest::Postgres::WORKER'
+        AND query !~ 'instance|SET |set_config'") }, 20);
+}
+
 subtest "a stop does not wait for a database that says nothing" => sub {
     my $proxy = CrmTest::Proxy->new;
     my $worker = worker(database => $database, conninfo => $proxy->conninfo(
         $database, $CrmTest::Postgres::WORKER), conf => { answer_time => "10m",
             threads => 1, answer_threads => 1, webhook_threads => 1 });
-    ok(wait_for(sub { 6 == sql($database, "SELECT count(*) FROM pg_stat_activity
-        WHERE datname = current_database() AND state = 'idle'
-        AND usename = '$CrmTest::Postgres::WORKER'
-        AND query !~ 'instance|SET |set_config'") }, 20), "all are connected");
+    ok(connected($database, 6), "all are connected");
     $proxy->swallow(1);
     # polls come five times a second
     my $until = time + 1;
@@ -606,8 +612,10 @@ subtest "a thread that cannot connect delays no other" => sub {
     my $other = database();
     my $worker = worker(database => $other, no_start => 1);
     my $path = $worker->dir . "/lmtp";
-    $worker->configure({ answer_time => "10m", lease => "3s", lmtp_socket => $path });
+    $worker->configure({ answer_time => "10m", lease => "3s", lmtp_socket => $path,
+        threads => 1, answer_threads => 1, webhook_threads => 1 });
     $worker->start;
+    ok(connected($other, 6), "all are connected");
     my $beats = sub { scalar sql($other, "SELECT max(heartbeat_at) FROM crmapi.worker") };
     ok(wait_for($beats, 20), "it has a heartbeat");
     # the first statements of a connection wait
