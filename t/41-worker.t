@@ -618,14 +618,15 @@ subtest "a thread that cannot connect delays no other" => sub {
     ok(connected($other, 6), "all are connected");
     my $beats = sub { scalar sql($other, "SELECT max(heartbeat_at) FROM crmapi.worker") };
     ok(wait_for($beats, 20), "it has a heartbeat");
-    # the first statements of a connection wait
-    sql($other, "ALTER FUNCTION crmapi.instance_look(bigint[]) RENAME TO really_look;
+    # the first statements of a connection wait; the daemon looks meanwhile
+    sql($other, "BEGIN;
+        ALTER FUNCTION crmapi.instance_look(bigint[]) RENAME TO really_look;
         CREATE FUNCTION crmapi.instance_look(known bigint[], OUT why text,
             OUT marks bigint[]) LANGUAGE plpgsql SECURITY DEFINER AS \$\$
         BEGIN
             PERFORM pg_advisory_xact_lock(47);
             SELECT l.why, l.marks INTO why, marks FROM crmapi.really_look(known) l;
-        END \$\$");
+        END \$\$; COMMIT");
     my $end = holding($other, "SELECT pg_advisory_xact_lock(47)");
     my $mail = IO::Socket::UNIX->new($path) or die "CrmTest: $!\n";
     print $mail "LHLO x\r\nMAIL FROM:<a\@x.org>\r\nRCPT TO:<b\@x.org>\r\n";
