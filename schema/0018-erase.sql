@@ -422,8 +422,11 @@ BEGIN
         EXISTS (SELECT FROM json_each_text(a.fields) f
                 WHERE f.value = ANY (named))
         OR EXISTS (SELECT FROM unnest(named) i WHERE position(i IN a.body) > 0)
-        OR crmapi.json_has_address(coalesce(a.body, a.fields::text), mails,
-                                   phones));
+        -- a suppression, which no row has any more
+        OR crmapi.email_key(a.fields ->> 'email') = ANY (mails)
+        OR crmapi.phone_key(a.fields ->> 'phone_number') = ANY (phones)
+        OR a.body IS NOT NULL
+            AND crmapi.json_has_address(a.body, mails, phones));
     DELETE FROM crmapi.intake_event i
     WHERE i.workspace_id = erase_traces.workspace AND EXISTS (
         SELECT FROM jsonb_each_text(i.result) r WHERE r.value = ANY (named));

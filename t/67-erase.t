@@ -720,6 +720,27 @@ subtest "a person of many contacts: each address is looked up once" => sub {
     cmp_ok($calls->() - $before, "<=", 3 * $length, "in few look-ups");
 };
 
+subtest "many stored answers are looked through within a request's time" => sub {
+    my $many = database();
+    my $other = workspace($many, twin => 0);
+    my ($id, $agent) = ($other->id, $other->agent);
+    # half with fields, half as upserts have them; none is the person's
+    sql($many, "INSERT INTO crmapi.idempotent_answer (workspace_id, key, request,
+            status, fields, body)
+        SELECT '$id', sha256(n::text::bytea), sha256('x'), 200,
+            CASE WHEN n % 2 = 0 THEN json_build_object('id', n, 'notes', t) END,
+            CASE WHEN n % 2 = 1 THEN to_json(t)::text END
+        FROM generate_series(1, 16000) n, repeat('Zo' || chr(235) || ' 12, ', 150) t;
+        INSERT INTO crmapi.contact (id, workspace_id, bot_id, emails, phone_numbers)
+        VALUES ('$id', '$id', '$agent', '[{\"email\": \"z\@x.example\",
+            \"is_primary\": true}]', '[{\"phone_number\": \"+4930123456\",
+            \"is_primary\": true}]')");
+    my $began = time;
+    is(sql($many, "SELECT crmapi.contact_erase('$id', '$id', '$id', '::1')"),
+        "erased", "at once");
+    cmp_ok(time - $began, "<", 20 * busy(), "in time");
+};
+
 subtest "a journal of many, and many addresses: each is hashed once" => sub {
     my $many = database();
     my $other = workspace($many, twin => 0);
