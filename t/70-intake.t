@@ -136,10 +136,11 @@ subtest "17.4 an opt-out by SMS, whatever gateway brings it" => sub {
     for my $case (["Please do not stop", "no"], ["Stop.", "unsubscribed"],
         ["START", "no"], ["STOP, thanks!", "unsubscribed"], ["unstop", "no"],
         ["STOP", "no", verified => false],
-        ["STOP", "no", channel => "chat"]) {
+        ["STOP", "no", channel => "chat"],
+        ["STOP", "no", message => { content => "STOP", role => "system" }]) {
         my ($text, $want, @more) = @$case;
         $say->($text, @more);
-        is($is->(), $want, "$text @more");
+        is($is->(), $want, "$text " . join " ", map { ref eq "HASH" ? %$_ : $_ } @more);
     }
     taken($w, event($w, direction => "outbound", from => {}, to =>
         { phone_number => $number }, message => { content => "STOP" }));

@@ -142,6 +142,41 @@ subtest "no greeting" => sub {
     is(scalar(my @talks = talks($w, "+4917121")), 2, "which there is");
 };
 
+subtest "each conversation is greeted, by what is not empty" => sub {
+    twiml_is(sms(space(twin => 0, greeting => ""), "+4917122", "Hi"), undef,
+        "an empty greeting is none");
+    for my $time (1, 2) {
+        twiml_is(sms($w, "+4917123", "Hi"), $GREETED, "conversation $time");
+        my ($talk) = talks($w, "+4917123");
+        is_deeply([map { $_->{role} } $w->messages($talk->{id})],
+            [qw(user assistant)], "has what was answered");
+        sql($database, "UPDATE crmapi.conversation SET active = false WHERE id ="
+            . " '$talk->{id}'");
+    }
+};
+
+# The metadata of the first message from NUMBER.
+sub metadata {
+    my ($number) = @_;
+    my ($talk) = talks($w, $number);
+    return JSON::PP->new->decode(scalar sql($database, "SELECT metadata FROM"
+        . " crmapi.message WHERE conversation_id = '$talk->{id}'"
+        . " ORDER BY created_at, id LIMIT 1"));
+}
+
+subtest "as many pictures as are listed, and what a keyword asks for" => sub {
+    sms($w, "+4917124", "", NumMedia => 60, map { ("MediaUrl$_" =>
+        "https://api.twilio.example/m/$_") } 0 .. 59);
+    is(scalar @{metadata("+4917124")->{attachments}}, 50, "50 of 60");
+    my $n = 0;
+    for my $case ([STOP => "stop"], [START => "start"], [HELP => "help"],
+            [Hello => undef]) {
+        my $from = "+491712500" . $n++;
+        sms($w, $from, $case->[0]);
+        is(metadata($from)->{keyword}, $case->[1], $case->[0]);
+    }
+};
+
 subtest "pictures" => sub {
     twiml_is(sms($w, "+4917113", "", NumMedia => 2,
         MediaUrl0 => "https://api.twilio.example/m/0?a=1&b=2",
@@ -457,6 +492,56 @@ subtest "the status of a message" => sub {
         "news make no conversation");
 };
 
+subtest "why a message was not delivered, and whose it is" => sub {
+    my $template = { role => "human", content => "x", status => "sent" };
+    my $talk = insert($w, "conversation", bot_id => $w->agent, type => 3);
+    # A message of ours to NUMBER; its name at Twilio and its id.
+    my $sent = sub { my $sid = sid("SM");
+        return ($sid, insert($w, "message", conversation_id => $talk, %$template,
+            external_id => $sid, to_identifier => $_[0], handed_over => 1)) };
+    my $is = sub { [map { @$_ } sql($database, "SELECT status, metadata ->> 'error'
+        FROM crmapi.message WHERE id = '$_[0]'")] };
+    my $bare = "Twilio could not deliver it";
+    for my $case ([undelivered => "30003", "the phone is off or cannot be reached"
+                . " (Twilio's error 30003)"],
+            [failed => "30003", "the phone is off or cannot be reached"
+                . " (Twilio's error 30003)"],
+            [failed => "99999", "$bare (error 99999)"], [failed => "1234567", $bare],
+            [failed => "x", $bare], [undelivered => "", $bare],
+            [delivered => "30003", undef]) {
+        my ($status, $code, $error) = @$case;
+        my ($sid, $id) = $sent->("+4918111");
+        twilio("status", MessageSid => $sid, MessageStatus => $status,
+            ErrorCode => $code, From => $w->{phone});
+        is_deeply($is->($id), [$status eq "delivered" ? $status : "failed", $error],
+            "$status, '$code'");
+    }
+    my $suppressed = sub { scalar sql($database, "SELECT count(*) FROM"
+        . " crmapi.suppression WHERE address = '$_[0]'") };
+    for my $case (["delivered", 0], ["undelivered", 1]) {
+        my ($sid) = $sent->("+4918112");
+        twilio("status", MessageSid => $sid, MessageStatus => $case->[0],
+            ErrorCode => "21610", From => $w->{phone});
+        is($suppressed->("+4918112"), $case->[1], "$case->[0]: an opt-out or none");
+    }
+    # by the address of crmapid's report, if no agent has the sender's number
+    my ($sid, $id) = $sent->("+4918113");
+    for my $case ([$GUEST, $w->id, "sent"], [$OWN, "x", "sent"],
+            [$OWN, $guest->id, "sent"], [$OWN, $w->id, "delivered"]) {
+        my ($account, $workspace, $status) = @$case;
+        status_is(twilio("status?workspace=$workspace", { account => $account },
+            MessageSid => $sid, MessageStatus => "delivered",
+            From => "+19995550000"), 204, "news of a workspace");
+        is($is->($id)->[0], $status, "by whom: $status");
+    }
+    $httpd->expect_log(qr/42P01/);
+    sql($database, "ALTER TABLE crmapi.intake_event RENAME TO away");
+    my $r = twilio("status", MessageSid => $sid, MessageStatus => "read",
+        From => $w->{phone});
+    sql($database, "ALTER TABLE crmapi.away RENAME TO intake_event");
+    cmp_ok($r->status, ">=", 500, "what was not taken shall come again");
+};
+
 sub call {
     my ($sid, $status, %members) = @_;
     my $from = delete $members{From} // "+4918200001";
@@ -502,8 +587,9 @@ subtest "calls that we make, that hide their number, recordings" => sub {
     my $sid = sid("CA");
     twiml_is(twilio("voice", CallSid => $sid, CallStatus => "completed",
         Direction => "outbound-api", From => $w->{phone}, To => "+49183",
-        CallDuration => 6), undef, "an outbound call");
+        CallDuration => 6, CallerName => "US"), undef, "an outbound call");
     my ($talk) = talks($w, "+49183");
+    is($talk->{human}, undef, "our own name is not that of who was called");
     is($talk->{minutes}, 0.1, "minutes");
     twiml_is(twilio("voice", CallSid => $sid, RecordingSid => "RE2",
         RecordingUrl => "https://api.twilio.example/r/2",
@@ -542,6 +628,20 @@ subtest "calls that we make, that hide their number, recordings" => sub {
         RecordingStatus => "completed"), undef, "until it is completed");
     is((talks($w, "+49183"))[0]{audio_url}, "https://api.twilio.example/r/7",
         "audio_url");
+    # what has the same name and is no call, and a call that two workspaces have
+    insert($copy, "conversation", bot_id => $copy->agent, type => 3, thread => $sid);
+    my $next = sub { twilio("voice", CallSid => $sid, RecordingSid => "RE$_[0]",
+        RecordingUrl => "https://api.twilio.example/r/$_[0]");
+        (talks($w, "+49183"))[0]{audio_url} };
+    is($next->(8), "https://api.twilio.example/r/8", "beside texts of that name");
+    insert($copy, "conversation", bot_id => $copy->agent, type => 2, thread => $sid);
+    is($next->(9), "https://api.twilio.example/r/8", "nothing if two have it");
+    my $odd = sid("CA");
+    call($odd, "ringing", From => "+49184");
+    call($odd, "completed", From => "+49184", CallDuration => 123456789,
+        RecordingUrl => "javascript:alert(1)");
+    is_deeply([@{(talks($w, "+49184"))[0]}{qw(active minutes audio_url)}],
+        [false, undef, undef], "a call is over, whatever is said of it");
     my $hidden = sid("CA");
     twiml_is(twilio("voice", CallSid => $hidden, CallStatus => "ringing",
         Direction => "inbound", From => "+266696687", To => $w->{phone}),
@@ -574,7 +674,8 @@ subtest "what a caller has said is transcribed" => sub {
     call($sid, "ringing", From => $from);
     call($sid, "completed", From => $from, CallDuration => 9);
     my $before = $w->enrollment($enrollment)->{status};
-    $transcribed->("failed", "inbound", TranscriptionSid => "TR16");
+    $transcribed->("failed", "inbound", TranscriptionSid => "TR16", @$_)
+        for [], [TranscriptionText => "Pl"];
     is_deeply($said->(), [], "that failed is nothing");
     is($w->enrollment($enrollment)->{status}, $before, "and no reply");
     $transcribed->("completed", "inbound", TranscriptionSid => "TR17",

@@ -141,8 +141,7 @@ static void fill_event(crm_intake_event_t *event,
     event->binds[CRM_INTAKE_THREAD] = call_sid;
     event->binds[CRM_INTAKE_DIRECTION] = ours ? "outbound" : "inbound";
     event->binds[ours ? CRM_INTAKE_TO_PHONE : CRM_INTAKE_FROM_PHONE] = them;
-    event->binds[CRM_INTAKE_FROM_NAME] = ours ? NULL
-                                         : crm_twilio_get(hook, "CallerName");
+    event->binds[CRM_INTAKE_FROM_NAME] = crm_twilio_get(hook, "CallerName");
     event->binds[CRM_INTAKE_AUDIO_URL] = recording_of(hook);
     if (CRM_IS_ONE_OF(status, over)) {
         event->binds[CRM_INTAKE_ENDED] = "t";
