@@ -290,6 +290,64 @@ subtest "18.4 whom a reply stops: whose mail it proves to answer" => sub {
     is(value("conversation", $talk, "email"), "p\@x.example", "which stays so");
 };
 
+subtest "18.4 a proof is of who got the mail, from an address that is its own" => sub {
+    my $s = space();
+    my $address = sub { { email => "$_[0]\@x.example",
+        is_primary => $_[1] ? JSON::PP::true : JSON::PP::false } };
+    # who got a mail has the address of another one beside its own
+    my ($got, $writes) = map { enrolled($s, status => "approved", steps => [{}],
+        contact => { emails => $_ }) } [$address->("got", 1), $address->("writes")],
+        [$address->("writes", 1)];
+    message($s, talk($s, contact_id => $got->{contact}), role => "human",
+        external_id => "<proof\@x.example>");
+    my %item = (channel => 4, bot_id => $s->{bot}, email => "writes\@x.example",
+        content => "Yes");
+    my $verified = sub { value("message", taken($s, %item, @_)->{message},
+        "metadata ->> 'verified'") };
+    is($verified->(refs => ["<proof\@x.example>"]), "false",
+        "not of who has that address as the first one");
+    is_deeply([map { value("enrollment", $_->{id}, "status") } $got, $writes],
+        ["stopped_reply", "approved"], "whose sequence goes on");
+    is($verified->(step_id => $got->{steps}[0], email => "other\@x.example",
+        verified => true), "false", "nor of a step's contact, from whatever address");
+    is($verified->(step_id => $got->{steps}[0]), undef, "from any of its own it is");
+};
+
+subtest "which conversation an event goes on with, the latest of its agent" => sub {
+    my $s = space();
+    my $agent = make("agent", %{$s->{in}}, name => "Other");
+    my %chat = (type => 1, active => true, visitor_id => "V");
+    my ($latest) = map { talk($s, %chat, created_at => "2026-12-0${_}Z") } 2, 1;
+    my %item = (channel => 1, visitor_id => "V", content => "x");
+    is(taken($s, %item, bot_id => $s->{bot})->{conversation}, $latest, "a visitor's");
+    my $other = taken($s, %item, bot_id => $agent)->{conversation};
+    is(value("conversation", $other, "bot_id"), $agent, "with another agent another one");
+    ($latest) = map { talk($s, type => 3, thread => "T", created_at =>
+        "2026-12-0${_}Z") } 2, 1;
+    is(taken($s, channel => 3, bot_id => $s->{bot}, thread => "T",
+        content => "x")->{conversation}, $latest, "a thread's");
+    my $known = taken($s, %item, visitor_id => "W", bot_id => $s->{bot},
+        automatic => true, email => "w\@x.example")->{conversation};
+    is(value("conversation", $known, "thread"), undef,
+        "who is a visitor needs no other name");
+    taken($s, conversation_id => $known, email => "new\@x.example", verified => true,
+        content => "x");
+    is(value("conversation", $known, "email"), "new\@x.example",
+        "and writes from the address that was used last");
+};
+
+subtest "what follows a comma of a name is no first name if it is a title" => sub {
+    my $first = sub { scalar sql($db, "SELECT crmapi.intake_texts(jsonb_populate_record("
+        . "NULL::crmapi.intake_item, " . quoted({ name => $_[0] })
+        . ")) ->> 'first_name'") };
+    for (qw(jr sr ii iii iv phd md dds rn esq mba cpa cfa inc ltd llc llp plc corp
+            gmbh kg ag)) {
+        is($first->("Ada Lovelace, $_"), "Ada", $_);
+        is($first->("Ada Lovelace, \U$_."), "Ada", uc);
+    }
+    is($first->("Lovelace, Ada"), "Ada", "as directories write it");
+};
+
 subtest "18.6 the conversation of a reply to a step is its contact's" => sub {
     my $s = space();
     my $e = enrolled($s, status => "approved", steps => [{}]);
@@ -733,6 +791,16 @@ subtest "10.1 a contact that is found gets what it lacks, and nothing else" => s
         my %is = (%says, map({ $_ => undef } @{$whole[0] || []}), $field => "own");
         is_deeply($gets->($field => "own"), \%is,
             "$field is kept" . ($whole[0] ? ": a name, an address is one thing" : ""));
+    }
+    my $own = make("contact", %{$s->{owned}}, emails => [{ email => "own\@x.example",
+        is_primary => true }], phone_numbers => [{ phone_number => "+4930111",
+        is_primary => true }]);
+    for (["own\@x.example", "+4930222"], ["second\@x.example", "+4930111"]) {
+        is(taken($s, channel => 4, bot_id => $s->{bot}, email => $_->[0],
+            phone_number => $_->[1], content => "x", verified => true)->{contact},
+            $own, "found by @$_");
+        is(value("contact", $own, "email_key || ' ' || phone_key"),
+            "own\@x.example +4930111", "its address and its number are kept");
     }
 };
 
