@@ -435,17 +435,20 @@ BEGIN
 END
 $$;
 
--- After a workspace was deleted: its rows go. A trigger function.
-CREATE FUNCTION crmapi.audit_forget() RETURNS trigger
+-- After a workspace was deleted: its rows in the table of the argument go, which has no
+-- foreign key to it. The triggers are named "zz": they run after the cascades, which
+-- wait for the workspace's last writes. A trigger function.
+CREATE FUNCTION crmapi.workspace_forget() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    DELETE FROM crmapi.audit a WHERE a.workspace_id = OLD.id;
+    EXECUTE format('DELETE FROM crmapi.%I t WHERE t.workspace_id = $1', TG_ARGV[0])
+    USING OLD.id;
     RETURN NULL;
 END
 $$;
 CREATE TRIGGER zz_audit AFTER DELETE ON crmapi.workspace
-    FOR EACH ROW EXECUTE FUNCTION crmapi.audit_forget();
+    FOR EACH ROW EXECUTE FUNCTION crmapi.workspace_forget('audit');
 
 -- What a workspace has used on a day in UTC (contract 14.7). The module adds requests,
 -- which it has counted in memory, with those that were answered 429. Messages,

@@ -31,7 +31,7 @@ CREATE SEQUENCE crmapi.event_number
 -- An event. It has fields, {"column": "its text", ...}, until the first attempt of
 -- a webhook makes body of them: every attempt sends the same bytes. The workspace
 -- is no foreign key, and there is no CHECK: each is a part of what an INSERT
--- costs, because a table's CHECKs are parsed anew for each. event_forget() does
+-- costs, because a table's CHECKs are parsed anew for each. Its trigger zz_event does
 -- what a cascade would do; the triggers below insert fields, and webhook_body()
 -- replaces them.
 CREATE TABLE crmapi.event (
@@ -143,24 +143,19 @@ BEGIN
 END
 $$;
 -- Before a workspace is deleted: its feed goes, so that the cascade writes no
--- events. Afterwards: its events go; the cascade has waited for the last writes
--- ("zz"). A trigger function.
+-- events. A trigger function.
 CREATE FUNCTION crmapi.event_forget() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    IF TG_WHEN = 'BEFORE' THEN
-        DELETE FROM crmapi.event_feed f WHERE f.workspace_id = OLD.id;
-        RETURN OLD;
-    END IF;
-    DELETE FROM crmapi.event v WHERE v.workspace_id = OLD.id;
-    RETURN NULL;
+    DELETE FROM crmapi.event_feed f WHERE f.workspace_id = OLD.id;
+    RETURN OLD;
 END
 $$;
 CREATE TRIGGER event_feed BEFORE DELETE ON crmapi.workspace
     FOR EACH ROW EXECUTE FUNCTION crmapi.event_forget();
 CREATE TRIGGER zz_event AFTER DELETE ON crmapi.workspace
-    FOR EACH ROW EXECUTE FUNCTION crmapi.event_forget();
+    FOR EACH ROW EXECUTE FUNCTION crmapi.workspace_forget('event');
 
 -- ---- writing ---------------------------------------------------------------
 -- What a trigger costs is mostly what PostgreSQL prepares anew for each

@@ -7,7 +7,7 @@
 -- answers of a day: values of more than 2 kB are compressed by TOAST. It has
 -- neither CHECKs, which are parsed anew for each INSERT, nor a foreign key, whose
 -- check would be a third of what an INSERT costs: mod_crmapi/rest/crm_idempotency.c
--- alone inserts here, and idempotency_forget() does what a cascade would do.
+-- alone inserts here, and the trigger zz_idempotency does what a cascade would do.
 CREATE TABLE crmapi.idempotent_answer (
     workspace_id uuid NOT NULL,
     -- SHA-256 of the key, which may contain anything
@@ -31,15 +31,5 @@ CREATE TABLE crmapi.idempotent_answer (
 -- answers that upkeep deletes
 CREATE INDEX idempotent_answer_old ON crmapi.idempotent_answer (created_at);
 
--- Delete the answers of a workspace that goes. "zz": after the cascades, which
--- wait for the workspace's last writes. A trigger function.
-CREATE FUNCTION crmapi.idempotency_forget() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    DELETE FROM crmapi.idempotent_answer a WHERE a.workspace_id = OLD.id;
-    RETURN NULL;
-END
-$$;
 CREATE TRIGGER zz_idempotency AFTER DELETE ON crmapi.workspace
-    FOR EACH ROW EXECUTE FUNCTION crmapi.idempotency_forget();
+    FOR EACH ROW EXECUTE FUNCTION crmapi.workspace_forget('idempotent_answer');

@@ -95,6 +95,7 @@ my @RULES = (
               AND f.confdeltype = 'c')",
         { idempotent_answer => "its trigger zz_idempotency deletes them",
           event => "its trigger zz_event deletes them",
+          contact => "its trigger zz_contact deletes them",
           audit => "its trigger zz_audit deletes them",
           erasure => "it outlives the workspace, for a dump that brings it back",
           (map { $_ => "its contact's trigger change_remove deletes it" }
