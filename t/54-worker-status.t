@@ -301,6 +301,33 @@ SKIP: {
 
 # ---- health ----------------------------------------------------------------
 
+subtest "a journal that cannot be written, in a folder that can" => sub {
+    my $ready = sub { my $r = ask("/ready"); $r->status . " " . $r->body };
+    my ($file) = reverse sort glob $worker->dir . "/sent.*";
+    rename $file, "$file.away" or die $!;
+    mkdir $file or die $!;
+    $worker->expect_log(qr/CRM3122: .*\(will be retried\).* run_dir: /,
+        qr/ error: run_dir: .*sent/ => 1, qr/CRM3013: / => 1);
+    $w->start($w->template([{ email_subject => "S", email_body => "B",
+        delay => "0h" }]), auto_approve => true, contact => {
+            first_name => "J", emails => ["journal\@x.example"] });
+    ok($worker->wait_log(qr/CRM3122: .* run_dir: /, 20), "nothing is sent");
+    ok(wait_for(sub { $ready->() eq "503 run_dir\n" }, 20), "/ready says it");
+    ok($worker->wait_log(qr/CRM3013: /, 20), "and the log");
+    is($ready->(), "503 run_dir\n", "as long as it is so");
+    sql($database, "UPDATE crmapi.job SET run_at = run_at + interval '1 hour'
+        WHERE state = 'ready'");
+    rmdir $file or die $!;
+    rename "$file.away", $file or die $!;
+    ok(wait_for(sub { $ready->() eq "200 ready\n" }, 20),
+        "and that it can, before anything is sent");
+    ok($worker->wait_log(qr/CRM3014: /, 20), "which is said");
+    sql($database, "UPDATE crmapi.job SET run_at = now() WHERE state = 'ready'");
+    ok(wait_for(sub { sql($database, "SELECT status FROM crmapi.enrollment_step
+        WHERE to_identifier = 'journal\@x.example'") eq "sent" }, 20),
+        "then it is sent");
+};
+
 # A server of our own, which is stopped.
 my $server = CrmTest::Postgres->start;
 my $away = do { local $ENV{CRM_TEST_PG} = $server->host; database() };

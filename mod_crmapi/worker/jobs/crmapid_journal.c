@@ -38,7 +38,8 @@ static struct {
     apr_interval_time_t keep;
 } journal = {"", "", "", -1, 0};
 
-/* Whether the last attempt to write failed. Read without the lock. */
+/* What could not be written at the last attempt: bits. Read without the lock. */
+enum { MARK = 1, LINES = 2 };
 static int failed;
 
 int crmd_journal_failed(void)
@@ -46,10 +47,13 @@ int crmd_journal_failed(void)
     return __atomic_load_n(&failed, __ATOMIC_RELAXED);
 }
 
-/* Return ERROR, the result of an attempt to write, and remember it. */
-static crm_error_t *wrote(crm_error_t *error)
+/* Return ERROR, the result of an attempt to write WHAT, and remember it. */
+static crm_error_t *wrote(int what, crm_error_t *error)
 {
-    __atomic_store_n(&failed, error != NULL, __ATOMIC_RELAXED);
+    int others = failed & ~what;
+
+    __atomic_store_n(&failed, error ? others | what : others,
+                     __ATOMIC_RELAXED);
     return error;
 }
 
@@ -257,8 +261,9 @@ static crm_error_t *open_day(const char *day, apr_pool_t *pool)
     return NULL;
 }
 
-crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
-                               apr_pool_t *scratch_pool)
+/* Raise the numbers in the file of the mark to NUMBERS. */
+static crm_error_t *save_mark(const crmd_numbers_t *numbers,
+                              apr_pool_t *scratch_pool)
 {
     const char *path = mark_path(scratch_pool);
     char *new = apr_pstrcat(scratch_pool, path, ".XXXXXX", NULL);
@@ -272,7 +277,7 @@ crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
     error = read_mark(&all, scratch_pool);
     if (error) {
         error->code = CRM_E_UNAVAILABLE;
-        return wrote(error);
+        return wrote(MARK, error);
     }
     for (int i = 0; i < CRMD_SLOTS; i++) {
         len += (apr_size_t)apr_snprintf(text + len, sizeof(text) - len,
@@ -287,9 +292,23 @@ crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
     if (!good || rename(new, path) || !crm_file_sync_folder(journal.run_dir)) {
         error = fault(CRM_E_UNAVAILABLE, path, scratch_pool);
         unlink(new);
-        return wrote(error);
+        return wrote(MARK, error);
     }
-    return wrote(NULL);
+    return wrote(MARK, NULL);
+}
+
+crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
+                               apr_pool_t *scratch_pool)
+{
+    char day[DAY_LEN + 1];
+
+    CRM_ERR(save_mark(numbers, scratch_pool));
+    if (!(failed & LINES)) {
+        return NULL;
+    }
+    /* It says whether messages can be sent again: none may be due. */
+    day_of(day, apr_time_now());
+    return wrote(LINES, open_day(day, scratch_pool));
 }
 
 /* Return whether the path of the open file still leads to it. Somebody may have
@@ -303,26 +322,33 @@ static int is_in_place(apr_pool_t *pool)
            && by_path.st_dev == by_fd.st_dev;
 }
 
+/* Begin the file of DAY, or go on with it where the path leads to now. */
+static crm_error_t *begin_day(const char *day, apr_pool_t *pool)
+{
+    crmd_numbers_t none = {{0}};
+
+    CRM_ERR(each_of_day(journal.day, raise_by, &none, pool));
+    CRM_ERR(save_mark(&none, pool));
+    return open_day(day, pool);
+}
+
 crm_error_t *crmd_journal_add(const char *line, apr_size_t len, int sync,
                               apr_pool_t *scratch_pool)
 {
+    crm_error_t *error = NULL;
     char day[DAY_LEN + 1];
 
     day_of(day, apr_time_now());
     if (strcmp(day, journal.day) || !is_in_place(scratch_pool)) {
-        crmd_numbers_t none = {{0}};
-
-        CRM_ERR(each_of_day(journal.day, raise_by, &none, scratch_pool));
-        CRM_ERR(crmd_journal_save(&none, scratch_pool));
-        CRM_ERR(open_day(day, scratch_pool));
+        error = begin_day(day, scratch_pool);
     }
-    if (!crm_file_write(journal.fd, line, len)
-        || (sync && fdatasync(journal.fd))) {
+    if (!error && (!crm_file_write(journal.fd, line, len)
+                   || (sync && fdatasync(journal.fd)))) {
         *journal.day = '\0';    /* the next line opens the file again */
-        return wrote(fault(CRM_E_UNAVAILABLE, day_path(day, scratch_pool),
-                           scratch_pool));
+        error = fault(CRM_E_UNAVAILABLE, day_path(day, scratch_pool),
+                      scratch_pool);
     }
-    return wrote(NULL);
+    return wrote(LINES, error);
 }
 
 int crmd_journal_is(const char *run_dir, const char *instance)
