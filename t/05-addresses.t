@@ -323,6 +323,19 @@ my @locals = ("a", "B", "\"", "\"", "\\", ".", ",", "\x{f6}", "o\x{308}", "\x{3a
 same_forms("generated local parts", map { join("", map { $locals[rand @locals] }
     0 .. rand 9) . "\@x.test" } 1 .. 4_000);
 
+# --- long texts ---------------------------------------------------------------
+
+for my $unit ("x1", "\x{e9}\x{661}2 ", "+49 (0) 30/1-2, ", "1") {
+    my $text = $unit x 99;
+    is(sql($db, "SELECT crmapi.digits(\$t\$$text\$t\$)"),
+        $text =~ s/[^0-9]//gr, "the digits of " . length($text)
+        . " characters");
+}
+my $began = time;
+sql($db, "SELECT crmapi.digits(repeat('x1', 40000)),
+    crmapi.phone_plain(repeat(chr(233) || '1', 400000))");
+cmp_ok(time - $began, "<", 4 * busy(), "a long text takes as much as it is longer");
+
 # --- what the fuzzer found ------------------------------------------------------
 
 my ($code, $out, $err) = run_program(
