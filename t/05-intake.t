@@ -593,6 +593,31 @@ subtest "17.5 of whom a refusal of an answer speaks" => sub {
     }
 };
 
+subtest "19 since when a chat's visitor has not seen an answer, and when a mail comes" => sub {
+    my $s = space();
+    sql($db, "UPDATE crmapi.agent SET chat_mail_fallback = 5
+        WHERE id = '$s->{bot}'");
+    my $now = sql($db, "SELECT crmapi.now_ms()");
+    # After an answer in TALK, MINUTES from now: the minute that is noted.
+    my $since = sub { my ($talk, $minutes) = @_;
+        sql($db, "SELECT crmapi.chat_answered('$s->{id}', '$talk',
+            '$now'::timestamptz + interval '$minutes m')");
+        return scalar sql($db, "SELECT (extract(epoch FROM since - '$now'::timestamptz)
+            / 60)::integer FROM crmapi.chat_unseen WHERE conversation_id = '$talk'") };
+    is($since->(talk($s, %{$_->[0]}), 0), undef, $_->[1])
+        for [{ type => 1 }, "who is no visitor"],
+            [{ type => 3, visitor_id => "v" }, "what is no chat"];
+    my $talk = talk($s, type => 1, visitor_id => "v");
+    for ([0, 0, "the first"], [2, 0, "not a later one"], [-1, -1, "an earlier one"],
+            [-11, -1, "not one that was copied from elsewhere"]) {
+        is($since->($talk, $_->[0]), $_->[1], $_->[2]);
+    }
+    is(sql($db, "SELECT string_agg((extract(epoch FROM run_at - '$now'::timestamptz)
+        / 60)::integer::text, ' ' ORDER BY id) FROM crmapi.job
+        WHERE payload ->> 'conversation_id' = '$talk'"), "5 7 4",
+        "the agent's minutes after each");
+};
+
 subtest "19 what a mail to a chat's visitor tells: what was said and not seen" => sub {
     my $s = space();
     sql($db, "UPDATE crmapi.agent SET chat_mail_fallback = 5

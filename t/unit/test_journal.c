@@ -186,6 +186,7 @@ END_TEST
 START_TEST(a_write_that_fails)
 {
     struct rlimit limit, before;
+    int there;
     char *long_line = apr_pcalloc(crm_check_pool(), 3001);
     crm_error_t *error;
 
@@ -212,6 +213,14 @@ START_TEST(a_write_that_fails)
     ck_assert_ptr_null(add(32));
     ck_assert(!crmd_journal_failed());
     ck_assert_str_eq(lines(), "{\"mark\":16} {\"mark\":32} ");
+    /* a mark of which there is a part leaves nothing */
+    there = entries(path_of(""));
+    limit.rlim_cur = 8;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    error = crmd_journal_save(&numbers, crm_check_pool());
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+    ck_assert_ptr_nonnull(error);
+    ck_assert_int_eq(entries(path_of("")), there);
 }
 END_TEST
 
@@ -268,12 +277,27 @@ static void lines_fail(void)
     ck_assert_msg(error && crm_error_is(error, CRMD_RUN_DIR), "%s", text);
 }
 
+/* Check that a start fails. */
+static void open_fails(void)
+{
+    crm_error_t *error = crmd_journal_open(&numbers, path_of(""), ID, KEEP,
+                                           crm_check_pool());
+
+    ck_assert_ptr_nonnull(error);
+    ck_assert_int_eq(error->code, CRM_E_BAD_REQUEST);
+}
+
+/* Make NAME a link to itself. */
+static void make_loop(const char *name)
+{
+    ck_assert_int_eq(symlink(path_of(name), path_of(name)), 0);
+}
+
 /* A file or a folder that cannot be read is not taken for an empty one: what it
  * says was sent would be sent again. */
 START_TEST(what_cannot_be_read)
 {
     const char *elsewhere = apr_pstrcat(crm_check_pool(), root, "/other", NULL);
-    crm_error_t *error;
 
     open_journal();
     ck_assert_ptr_null(add(16));
@@ -285,14 +309,31 @@ START_TEST(what_cannot_be_read)
     ck_assert_int_eq(rename(path_of(""), elsewhere), 0);
     lines_fail();
     ck_assert_int_eq(rename(elsewhere, path_of("")), 0);
+    /* nor can it be opened, though it is there */
+    make_loop("sent." ID ".20260130");
+    lines_fail();
+    ck_assert_int_eq(unlink(path_of("sent." ID ".20260130")), 0);
+    make_loop("mark." ID);
+    open_fails();
+    ck_assert_int_eq(unlink(path_of("mark." ID)), 0);
 
     ck_assert_int_eq(mkdir(path_of("mark." ID), 0700), 0);
-    error = crmd_journal_open(&numbers, path_of(""), ID, KEEP,
-                              crm_check_pool());
-    ck_assert_ptr_nonnull(error);
-    ck_assert_int_eq(error->code, CRM_E_BAD_REQUEST);
+    open_fails();
 }
 END_TEST
+
+/* Return how many descriptors programs inherit that are started. */
+static int inherited(void)
+{
+    int n = 0;
+
+    for (int fd = 0; fd < 256; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+
+        n += flags >= 0 && !(flags & FD_CLOEXEC);
+    }
+    return n;
+}
 
 /* Files are the daemon's alone, and a new day or another database costs no
  * descriptor. */
@@ -300,9 +341,10 @@ START_TEST(files_and_descriptors)
 {
     crmd_numbers_t one = {{1}};
     struct stat info;
-    int open_files;
+    int open_files, passed_on = inherited();
 
     open_journal();
+    ck_assert_int_eq(inherited(), passed_on);
     ck_assert_ptr_null(add(16));
     ck_assert_ptr_null(crmd_journal_save(&one, crm_check_pool()));
     ck_assert_int_eq(stat(path_of(""), &info), 0);
