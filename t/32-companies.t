@@ -271,5 +271,21 @@ subtest "totals follow inserts and deletes, whole and per agent" => sub {
     is_deeply($totals->(), [7, 3, 4], "a PATCH changes none");
 };
 
+subtest "a text of 1,000 characters has more bytes than an index takes" => sub {
+    my $w = workspace($httpd, twin => 0);
+    # no two are alike: what repeats is compressed
+    my $text = join "", map { chr(0x20000 + $_ * 41) } 1 .. 1000;
+    $httpd->may_log(qr/CRM2001: database: 54000/);
+    for (["companies", name => "C", domain => $text],
+            ["companies", name => "C", industry => $text],
+            ["contacts", lead_source => $text], ["contacts", contact_type => $text]) {
+        my ($list, @fields) = @$_;
+        error_is($w->client->post("/api/v1/$list", { bot_id => $w->agent, @fields }),
+            422, "validation_error", "$list: $fields[-2]");
+    }
+    status_is($w->client->post("/api/v1/companies", { bot_id => $w->agent,
+        name => $text }), 201, "others may have them");
+};
+
 $httpd->stop;
 done_testing;

@@ -33,6 +33,7 @@ static const struct {
     {"40P01", CRM_E_UNAVAILABLE},   /* deadlock */
     {"42", CRM_E_UNAVAILABLE},      /* unexpected schema or privileges */
     {"53", CRM_E_UNAVAILABLE},      /* resources: connections, disk */
+    {"54000", CRM_E_VALIDATION},    /* too many bytes for a row of an index */
     {"55P03", CRM_E_UNAVAILABLE},   /* lock not available */
     {"57", CRM_E_UNAVAILABLE},      /* cancelled, shut down */
     {"CRM03", CRM_E_UNAVAILABLE},   /* the workspace is held */
@@ -151,6 +152,10 @@ crm_error_t *crm_db_error(const PGresult *result, PGconn *pg,
                            state ? " " : "", message);
     error->sqlstate = state ? apr_pstrdup(result_pool, state) : NULL;
     error->outage = outage_of(state);
+    if (crm_error_is(error, "54000")) {
+        error->message = "a text that lists are filtered by has too many bytes:"
+                         " about 2,600 are possible";
+    }
     if (crm_error_is(error, "CRM03")) {
         error->message = "The workspace receives nothing at present";
         error->log = NULL;

@@ -1535,6 +1535,7 @@ START_TEST(sqlstates_have_their_codes)
         {"42501", CRM_E_UNAVAILABLE}, {"3F000", CRM_E_UNAVAILABLE},
         {"23505", CRM_E_CONFLICT}, {"23503", CRM_E_CONFLICT},
         {"23514", CRM_E_CONFLICT}, {"22P02", CRM_E_CONFLICT},
+        {"54000", CRM_E_VALIDATION},
         {"22003", CRM_E_CONFLICT}, {"23502", CRM_E_INTERNAL},
         {"P0001", CRM_E_INTERNAL}, {"XX000", CRM_E_INTERNAL},
         {"0A000", CRM_E_INTERNAL},
@@ -1696,7 +1697,7 @@ static void add_runs(TCase *tests)
     tcase_add_test(tests, a_pipeline_runs_in_order);
     tcase_add_test(tests, a_pipelines_first_failure_undoes_it);
     tcase_add_test(tests, a_commit_that_rolls_back_is_an_error);
-    tcase_add_loop_test(tests, sqlstates_have_their_codes, 0, 17);
+    tcase_add_loop_test(tests, sqlstates_have_their_codes, 0, 18);
     tcase_add_test(tests, values_stay_out_of_the_log);
     tcase_add_loop_test(tests, passwords_stay_out_of_errors, 0, 6);
     tcase_add_test(tests, rows_come_one_by_one);
