@@ -236,6 +236,24 @@ subtest "-1 does what is due, and --now says when that is" => sub {
     $worker->stop;
 };
 
+subtest "a job that the database refuses is given up at its 60th attempt" => sub {
+    my $worker = worker(database => $database, no_start => 1);
+    my @ids = map { job("sequence.review", $NOBODY) } 1 .. 3;
+    sql($database, "UPDATE crmapi.job SET attempts = 58 + array_position("
+        . "'{" . join(",", @ids) . "}', id) - 1 WHERE id IN (" . join(",", @ids) . ")");
+    $worker->expect_log(qr/warning: CRM3101: .*attempt 59: .*42P01/ => 1,
+        qr/CRM3101: .*attempt 60: .*42P01/ => 1,
+        qr/error: CRM3101: .*attempt 61: too many attempts: 61/ => 1,
+        qr/CRM3102: .*42P01/ => 1, qr/CRM3102: .*too many attempts/ => 1);
+    sql($database, "ALTER TABLE crmapi.enrollment RENAME TO away");
+    $worker->once;
+    sql($database, "ALTER TABLE crmapi.away RENAME TO enrollment");
+    is_deeply([map { state_of($_) } @ids], [qw(ready dead dead)],
+        "and no more is done after it");
+    sql($database, "DELETE FROM crmapi.job WHERE id IN (" . join(",", @ids) . ")");
+    $worker->stop;
+};
+
 subtest "the daemon: claims at once, says that it lives, ends in order" =>
     sub {
     my $worker = worker(database => $database, conf => { poll => "2s" });
