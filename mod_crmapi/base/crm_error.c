@@ -108,3 +108,9 @@ int crm_error_is(const crm_error_t *error, const char *state)
 {
     return error && error->sqlstate && !strcmp(error->sqlstate, state);
 }
+
+int crm_error_refuses(const crm_error_t *error)
+{
+    return error && error->sqlstate && (!strncmp(error->sqlstate, "22", 2)
+                                        || !strncmp(error->sqlstate, "23", 2));
+}

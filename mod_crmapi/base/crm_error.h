@@ -94,6 +94,10 @@ void crm_error_detail(crm_error_t **error_p, const char *field,
 /* Return whether ERROR, which may be NULL, has the SQLSTATE STATE. */
 int crm_error_is(const crm_error_t *error, const char *state);
 
+/* Return whether ERROR, which may be NULL, says that the database refuses a value: as
+ * such (SQLSTATE class 22), or because of what its tables have or may have (23). */
+int crm_error_refuses(const crm_error_t *error);
+
 /* Return from the calling function if EXPR is an error. */
 #define CRM_ERR(expr)                           \
     do {                                        \

@@ -270,7 +270,7 @@ crm_error_t *ctl_apply_addresses(ctl_apply_t *apply, const ctl_kind_t *kind,
 static crm_error_t *explain(ctl_apply_t *apply, const ctl_work_t *work,
                             crm_error_t *error)
 {
-    return !ctl_field_refused(error) ? error
+    return !crm_error_refuses(error) ? error
            : ctl_item_refuse(apply->ctl, work->item, NULL, error->log);
 }
 

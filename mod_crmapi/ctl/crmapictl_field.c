@@ -35,9 +35,3 @@ void ctl_field_members(crm_input_t *input, const crm_resource_t *resource,
         (void)value;
     }
 }
-
-int ctl_field_refused(const crm_error_t *error)
-{
-    return error && error->sqlstate && (!strncmp(error->sqlstate, "22", 2)
-                                        || !strncmp(error->sqlstate, "23", 2));
-}

@@ -15,7 +15,4 @@ void ctl_field_initial(const char **bind_p, const crm_field_t *field,
 void ctl_field_members(crm_input_t *input, const crm_resource_t *resource,
                        json_object *object, const char *more);
 
-/* Return whether ERROR says that a row breaks a rule of the database. */
-int ctl_field_refused(const crm_error_t *error);
-
 #endif /* CRMAPICTL_FIELD_H */

@@ -613,7 +613,7 @@ static crm_error_t *locate(import_t *import, const stage_t *stage)
         CRM_ERR(crm_db_exec(import->conn, "ROLLBACK TO SAVEPOINT rows",
                             import->pool));
         error = insert_up_to(import, stage, middle);
-        if (error && !ctl_field_refused(error)) {
+        if (error && !crm_error_refuses(error)) {
             return error;
         }
         if (error) {
@@ -635,7 +635,7 @@ static crm_error_t *insert(import_t *import, const stage_t *stage)
 
     CRM_ERR(crm_db_exec(import->conn, "SAVEPOINT rows", import->pool));
     error = insert_up_to(import, stage, import->line);
-    if (ctl_field_refused(error)) {
+    if (crm_error_refuses(error)) {
         return locate(import, stage);
     }
     CRM_ERR(error);

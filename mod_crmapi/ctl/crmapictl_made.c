@@ -55,7 +55,7 @@ static crm_error_t *explain(ctl_apply_t *apply, const ctl_kind_t *kind,
                             const ctl_work_t *work, const char *secret,
                             crm_error_t *error)
 {
-    return !secret || !ctl_field_refused(error) ? error
+    return !secret || !crm_error_refuses(error) ? error
            : ctl_item_refuse(apply->ctl, work->item, kind->secret, SECRET_RULE);
 }
 

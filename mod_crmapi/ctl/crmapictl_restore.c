@@ -241,8 +241,7 @@ static crm_error_t *row_error(ctl_restore_t *restore, const ctl_table_t *table,
 {
     apr_int64_t number = row ? first + row - 1 : first;
 
-    if (!error->sqlstate || (strncmp(error->sqlstate, "22", 2)
-                             && strncmp(error->sqlstate, "23", 2))) {
+    if (!crm_error_refuses(error)) {
         return error;
     }
     if (table->shared && crm_error_is(error, "23505")) {

@@ -102,14 +102,6 @@ static crm_error_t *send_lines(batch_t *batch, int first, int count)
     return NULL;
 }
 
-/* Return whether ERROR says that the database cannot read a line: its values (22), or
- * what the tables take (23). */
-static int is_unreadable(const crm_error_t *error)
-{
-    return error && error->sqlstate && (!strncmp(error->sqlstate, "22", 2)
-                                        || !strncmp(error->sqlstate, "23", 2));
-}
-
 /* Send the lines of BATCH. A disk may have damaged one, or somebody else have written
  * it: the others count all the same. */
 static crm_error_t *flush(batch_t *batch)
@@ -117,11 +109,11 @@ static crm_error_t *flush(batch_t *batch)
     int count = batch->lines->nelts;
     crm_error_t *error = count ? send_lines(batch, 0, count) : NULL;
 
-    if (is_unreadable(error)) {
+    if (crm_error_refuses(error)) {
         error = NULL;
         for (int i = 0; i < count && !error; i++) {
             error = send_lines(batch, i, 1);
-            if (is_unreadable(error)) {
+            if (crm_error_refuses(error)) {
                 batch->damaged++;
                 error = NULL;
             }
