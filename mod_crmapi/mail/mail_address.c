@@ -166,7 +166,7 @@ static const char *as_meant(const char *value, apr_pool_t *pool)
 static const char *name_beside(const char *text, apr_size_t len,
                                apr_pool_t *pool)
 {
-    static const char mailto[] = "mailto";
+    static const char *const schemes[] = {"mailto", "smtp"};
 
     while (len && strchr(AROUND, *text) && !memchr("[(", *text, 2)) {
         text++;
@@ -176,10 +176,13 @@ static const char *name_beside(const char *text, apr_size_t len,
            && !memchr("])", text[len - 1], 2)) {
         len--;
     }
-    if (len >= sizeof(mailto) - 1
-        && !strncasecmp(text + len - (sizeof(mailto) - 1), mailto,
-                        sizeof(mailto) - 1)) {
-        return name_beside(text, len - (sizeof(mailto) - 1), pool);
+    for (apr_size_t i = 0; i < CRM_NELTS(schemes); i++) {
+        apr_size_t size = strlen(schemes[i]);
+
+        if (len >= size && !strncasecmp(text + len - size, schemes[i], size)
+            && (len == size || strchr(AROUND, text[len - size - 1]))) {
+            return name_beside(text, len - size, pool);
+        }
     }
     return len > 1 ? apr_pstrmemdup(pool, text, len) : NULL;
 }
@@ -296,8 +299,94 @@ static const char *outside(int *local_p, const char *value, apr_pool_t *pool)
     return open;
 }
 
+/* Return the text at LOCAL, LEN bytes before an '@', without blanks around it and the
+ * scheme of a link; set *LEN_P to its length. */
+static const char *local_text(apr_size_t *len_p, const char *local, apr_size_t len)
+{
+    static const char *const schemes[] = {"mailto:", "smtp:"};
+
+    for (apr_size_t i = 0; i < CRM_NELTS(schemes); i++) {
+        apr_size_t size = strlen(schemes[i]);
+
+        crm_text_trim(&local, &len);
+        if (len > size && !strncasecmp(local, schemes[i], size)) {
+            local += size;
+            len -= size;
+        }
+    }
+    *len_p = len;
+    return local;
+}
+
+/* Return whether the LEN bytes at LOCAL, between '<' and '@', are more than the local
+ * part of an address: "ada king" of "<ada king@example.org>". Blanks beside dots belong
+ * to it (RFC 5322, 4.4). */
+static int is_more(const char *local, apr_size_t len)
+{
+    const char *text = local_text(&len, local, len);
+
+    for (apr_size_t i = 0; i < len; i++) {
+        apr_size_t from = i;
+
+        while (i < len && strchr(" \t\r\n,;:", text[i])) {
+            i++;
+        }
+        if (i > from && (i - from != strspn(text + from, " \t\r\n")
+                         || (text[from - 1] != '.' && text[i] != '.'))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Return VALUE, a header in UTF-8, with blanks for addresses in angle brackets that are
+ * more than one, in POOL if it is another: king@example.org may be somebody else. */
+static const char *without_doubt(const char *value, apr_pool_t *pool)
+{
+    int local;
+    const char *open = outside(&local, value, pool), *c = strchr(open, '<');
+    char *made = NULL;
+
+    for (; c; c = strchr(c + 1, '<')) {
+        apr_size_t len = strcspn(c + 1, "<>@");
+
+        if (c[1 + len] == '@' && is_more(c + 1, len)) {
+            made = made ? made : apr_pstrdup(pool, value);
+            memset(made + (c - open), ' ', 1 + strcspn(c, ">"));
+        }
+    }
+    return made ? made : value;
+}
+
+/* Call VISIT for the addresses in the header RAW, of a mail whose charset may be HINT.
+ * Return 1 if it stopped. Some mails encode the address together with the name. */
+static int visit_header(const char *raw, const char *hint, visit_fn visit,
+                        void *baton, apr_pool_t *pool)
+{
+    const char *recoded = crm_mail_recode(raw, hint, pool);
+    const char *decoded = crm_mail_decode(raw, hint, pool);
+    const char *sure = without_doubt(recoded, pool), *open;
+    int local;
+
+    if (sure != recoded) {
+        return visit_value(sure, visit, baton, pool);
+    }
+    if ((is_angled(decoded) && strchr(raw, '<')
+         && visit_words(decoded, decoded, 1, visit, baton, pool))
+        || visit_value(recoded, visit, baton, pool)) {
+        return 1;
+    }
+    open = outside(&local, recoded, pool);
+    return !local
+           && (visit_words(recoded, open, 1, visit, baton, pool)
+               || visit_words(recoded, open, 0, visit, baton, pool)
+               || (strstr(raw, "=?") && visit_value(decoded, visit, baton, pool))
+               || visit_words(decoded, decoded, 1, visit, baton, pool)
+               || visit_words(decoded, decoded, 0, visit, baton, pool));
+}
+
 /* Call VISIT for the addresses in all headers NAME of MIME. Return 1 if it
- * stopped. Some mails encode the address together with the name. */
+ * stopped. */
 static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
                          void *baton, apr_pool_t *pool)
 {
@@ -309,27 +398,9 @@ static int visit_headers(GMimeMessage *mime, const char *name, visit_fn visit,
     for (int i = 0; i < count && !done; i++) {
         GMimeHeader *header = g_mime_header_list_get_header_at(headers, i);
         const char *raw = g_mime_header_get_raw_value(header);
-        const char *recoded, *decoded, *open;
-        int local = 0;
 
-        if (!raw || strcasecmp(g_mime_header_get_name(header), name)) {
-            continue;
-        }
-        raw = as_meant(raw, pool);
-        recoded = crm_mail_recode(raw, hint, pool);
-        decoded = crm_mail_decode(raw, hint, pool);
-        done = (is_angled(decoded) && strchr(raw, '<')
-                && visit_words(decoded, decoded, 1, visit, baton, pool))
-               || visit_value(recoded, visit, baton, pool);
-        open = done ? NULL : outside(&local, recoded, pool);
-        if (!done && !local) {
-            done = visit_words(recoded, open, 1, visit, baton, pool)
-                   || visit_words(recoded, open, 0, visit, baton, pool)
-                   || (strstr(raw, "=?")
-                       && visit_value(decoded, visit, baton, pool))
-                   || visit_words(decoded, decoded, 1, visit, baton, pool)
-                   || visit_words(decoded, decoded, 0, visit, baton, pool);
-        }
+        done = raw && !strcasecmp(g_mime_header_get_name(header), name)
+               && visit_header(as_meant(raw, pool), hint, visit, baton, pool);
     }
     return done;
 }
