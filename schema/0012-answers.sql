@@ -622,9 +622,10 @@ CREATE FUNCTION crmapi.mail_is_notice(metadata jsonb) RETURNS boolean
         AND NOT metadata ? 'generated', false);
 
 -- The subject of ANSWER, a mail, which has none of its own: that of the last mail in
--- its conversation, else the conversation's, else the agent's name. Of the marks of
--- replies that mail programs put before it, in their languages, one remains: each would
--- add its own, time and again. For the worker.
+-- its conversation that a mail server or a notice did not write, else the
+-- conversation's, else the agent's name. Of the marks of replies that mail programs put
+-- before it, in their languages, one remains: each would add its own, time and again.
+-- For the worker.
 CREATE FUNCTION crmapi.answer_subject(workspace uuid, answer uuid) RETURNS text
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path = pg_catalog, pg_temp AS $$
@@ -639,7 +640,7 @@ BEGIN
     WHERE o.workspace_id = answer_subject.workspace
       AND o.conversation_id = taken.conversation_id AND o.id <> answer
       AND o.created_at <= taken.created_at AND o.metadata ->> 'subject' <> ''
-      AND NOT crmapi.mail_is_notice(o.metadata)
+      AND o.role <> 'system' AND NOT crmapi.mail_is_notice(o.metadata)
     ORDER BY o.created_at DESC, o.id DESC LIMIT 1;
     IF NOT FOUND THEN
         SELECT coalesce(nullif(c.subject, ''), a.name) INTO said

@@ -93,9 +93,10 @@ subtest "19.1 the subject is that of the mail that is answered" => sub {
     my $talk = mail_talk("s\@x.example", conversation => { subject => "Lamps" });
     my $mail = sub {
         my ($subject, %header) = @_;
+        my $body = delete $header{body} // "Text\n";
         my $text = join "", map({ "$_\n" } "From: s\@x.example", "To: $sales",
             "Subject: $subject", "Message-ID: <s-" . ++$count . "\@x.example>",
-            map({ "$_: $header{$_}" } sort keys %header), ""), "Text\n";
+            map({ "$_: $header{$_}" } sort keys %header), ""), $body;
         utf8::encode($text);
         my ($code, $out, $err) = crmapictl($database, { stdin => $text },
             "--json", "deliver");
@@ -116,7 +117,11 @@ subtest "19.1 the subject is that of the mail that is answered" => sub {
     }
     $mail->("Away", "Auto-Submitted" => "auto-replied");
     $mail->("");
-    is($subject->("D"), "Re: Tables", "not a program's, nor none");
+    $mail->("Delayed", "Content-Type" => "multipart/report; boundary=b", body =>
+        "--b\n\nStill trying\n--b\nContent-Type: message/delivery-status\n\n"
+        . "Reporting-MTA: dns; x.example\n\nFinal-Recipient: rfc822; s\@x.example\n"
+        . "Action: delayed\nStatus: 4.4.1\n--b--\n");
+    is($subject->("D"), "Re: Tables", "not a program's, nor a report's, nor none");
     for my $other ("WG: Tables", "Report: 1", "Re", "[x] AW: y") {
         $mail->($other);
         is($subject->("C"), "Re: $other", "it is no reply: $other");
