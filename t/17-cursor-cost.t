@@ -40,8 +40,7 @@ my %beside = (contact => ["contact_change"], conversation => []);
 # What was read so far of TABLE and its times.
 sub read_so_far {
     my ($table) = @_;
-    return postgres()->rows_read($database, sub { $httpd->restart }, $table,
-        @{$beside{$table}});
+    return postgres()->rows_read($database, $table, @{$beside{$table}});
 }
 
 # Read PAGES pages of PATH with QUERY from CURSOR on; return the next one.

@@ -92,7 +92,7 @@ subtest "what far pages of a workspace that grew read" => sub {
     my $new = workspace($httpd, twin => 0);
     my ($new_id, $new_bot) = ($new->id, $new->agent);
     my $read = sub {
-        postgres()->end_sessions($database, sub { $httpd->restart });
+        postgres()->end_sessions($database);
         return scalar sql($database, "SELECT sum(idx_tup_read)
             FROM pg_stat_user_indexes
             WHERE relid = 'crmapi.contact'::regclass");

@@ -133,8 +133,7 @@ sub have_read {
 
 subtest "what is read for few" => sub {
     plan(skip_all => "the servers of Citus count") if CrmTest::Citus::wanted();
-    my $restart = sub { $httpd->restart };
-    postgres()->end_sessions($database, $restart);
+    postgres()->end_sessions($database);
     my @before = have_read();
     my @queries = ("search=m", "search=zz", "search=%2B4", "search=%20q_",
         "search=most", "tags=all", "tags=most,some", "search=nobody");
@@ -142,7 +141,7 @@ subtest "what is read for few" => sub {
         status_is($small->client->get("/api/v1/contacts", query => $query), 200,
             $query) for 1 .. 10;
     }
-    postgres()->end_sessions($database, $restart);
+    postgres()->end_sessions($database);
     my @after = have_read();
     is($after[0] - $before[0], 0, "no table is read from one end to the other");
     # seven contacts are found in all, and each list is asked for ten times

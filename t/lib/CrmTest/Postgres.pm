@@ -341,28 +341,24 @@ sub wait_locked {
         or die "CrmTest: fewer than $count wait for a lock\n";
 }
 
-# Call CODE, which ends the sessions that the API has in DATABASE, and wait until
-# they are gone: then PostgreSQL has counted what they did. Dies when they stay.
+# End the sessions that the API has in DATABASE: then PostgreSQL has counted what
+# they did. Dies when they stay.
 sub end_sessions {
-    my ($self, $database, $code) = @_;
-    my $sessions = "SELECT pid FROM pg_stat_activity"
-        . " WHERE datname = '$database' AND usename = '$API'";
-    my @before = map { $_->[0] } $self->sql($database, $sessions);
-
-    $code->();
-    wait_for(sub { !$self->sql($database,
-        "$sessions AND pid = ANY ('{" . join(",", @before) . "}')") }, 20)
-        or die "CrmTest: sessions stay\n";
+    my ($self, $database) = @_;
+    $self->sql($database, "SELECT pid FROM (SELECT pid,"
+        . " pg_terminate_backend(pid, 20000) AS gone FROM pg_stat_activity WHERE"
+        . " datname = '$database' AND usename = '$API') s WHERE NOT gone")
+        and die "CrmTest: sessions stay\n";
 }
 
-# How many entries of the indexes of TABLES of DATABASE, and rows of them, were read
-# so far. AGAIN restarts what has sessions there.
+# How many entries of the indexes of TABLES of DATABASE, and rows of them, the API
+# has read so far.
 sub rows_read {
-    my ($self, $database, $again, @tables) = @_;
+    my ($self, $database, @tables) = @_;
     my $in = "relid IN (" . join(", ", map { "'crmapi.$_'::regclass" } @tables)
         . ")";
 
-    $self->end_sessions($database, $again);
+    $self->end_sessions($database);
     return scalar $self->sql($database, "SELECT coalesce(sum(idx_tup_read), 0)
             + (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE $in)
         FROM pg_stat_user_indexes WHERE $in");
