@@ -45,14 +45,11 @@ sub refusal {
 }
 
 # All rows of the tables that apply writes, with their versions.
-sub state {
-    return join "\n", map { my $table = $_; $json->encode(sql($db,
-        "SELECT coalesce(json_agg(t ORDER BY t), '[]')::text FROM (SELECT"
-        . " xmin::text || ' ' || x::text AS t FROM crmapi.$table x) s")) }
-        qw(workspace agent pipeline pipeline_stage form sequence_template
-        webhook_endpoint admin intake_key event event_feed api_key link_key
-        audit);
-}
+my $state = join " UNION ALL ", map { "SELECT '$_ ' || xmin || ' ' || x AS t"
+    . " FROM crmapi.$_ x" } qw(workspace agent pipeline pipeline_stage form
+    sequence_template webhook_endpoint admin intake_key event event_feed api_key
+    link_key audit);
+sub state { scalar sql($db, "SELECT string_agg(t, chr(10) ORDER BY t) FROM ($state) s") }
 
 # The template of the provider: references by slug and name, one variable in
 # each kind of place.
