@@ -304,6 +304,49 @@ subtest "3.2 a key that is revoked meanwhile" => sub {
     error_is($r, 401, "unauthorized", "sees nothing");
 };
 
+subtest "19.4 a long transaction of others has nobody ask again" => sub {
+    plan(skip_all => "MPM $mpm: a client has a thread") if !$suspends;
+    my $let_go = holding($database, "LOCK TABLE crmapi.event"
+        . " IN ROW EXCLUSIVE MODE");
+    my $wide = httpd(database => $database, children => 1, conf => $CONF
+        . "AsyncRequestWorkerFactor 100\n");
+    my $path = "/api/v1/events?wait=20&cursor=" . end_of($w);
+    my @clients = map { $wide->client(key => $w->key)->ask("GET", $path) }
+        1 .. 50;
+    my $count = sub { scalar sql($database, "SELECT xact_commit
+        FROM pg_stat_database WHERE datname = '$database'") };
+
+    settled($w);
+    sleep 1;                    # as often as sessions report
+    my $before = $count->();
+    sleep 2;
+    cmp_ok($count->() - $before, "<", 200, "few transactions");
+    $let_go->();
+    $_->close for @clients;
+};
+
+# Who may connect may take any advisory lock, and see in pg_locks which there are.
+subtest "19.4 a session that holds a workspace's lock delays nobody" => sub {
+    $httpd->restart;
+    my $other = logged();
+    my $let_go = holding($database, "SELECT pg_advisory_xact_lock("
+        . "uuid_hash_extended('" . $other->id . "', 1))");
+    my %client = map { $_->id => begin($_, "/events?wait=20&cursor="
+        . end_of($_)) } $other, $w;
+
+    settled($w);
+    sleep 0.3;
+    for my $told ($w, $other) {
+        $told->client->post("/api/v1/contacts", { bot_id => $told->agent });
+        my $began = time;
+        my ($r) = answer($client{$told->id});
+        is(@{$r->data}, 1, "the event is there");
+        cmp_ok(time - $began, "<", 1 * busy(), "at once");
+    }
+    $let_go->();
+    settled($other, "then somebody listens there, too");
+};
+
 subtest "19.4 PostgreSQL is restarted while requests wait" => sub {
     my $client = begin($w, "/events?wait=30&cursor=" . end_of($w));
     settled($w);

@@ -84,6 +84,9 @@ typedef struct bell_t {
                                    still there? */
     const char *before;         /* transactions to wait for, an array in
                                    CONN_POOL; or NULL */
+    int running;                /* how many of them the last look found; -1: there
+                                   was none */
+    int locked_out;             /* a watch's lock is somebody else's */
 } bell_t;
 
 static struct {
@@ -345,20 +348,20 @@ static int open_connection(bell_t *bell)
 
 /* ---- the thread ---------------------------------------------------------- */
 
-/* Return a watch of BELL that has no lock, or NULL. */
-static crmapi_watch_t *find_new(bell_t *bell)
+/* Return the next watch of BELL behind AFTER (NULL: the first one) that has no lock,
+ * or NULL. Only this thread removes watches. */
+static crmapi_watch_t *find_new(bell_t *bell, crmapi_watch_t *after)
 {
-    crmapi_watch_t *watch, *found = NULL;
+    crmapi_watch_t *watch, *none;
 
     apr_thread_mutex_lock(bell->mutex);
-    APR_RING_FOREACH(watch, &bell->watches, crmapi_watch_t, link) {
-        if (!watch->locked) {
-            found = watch;
-            break;
-        }
+    none = APR_RING_SENTINEL(&bell->watches, crmapi_watch_t, link);
+    watch = after ? APR_RING_NEXT(after, link) : APR_RING_FIRST(&bell->watches);
+    while (watch != none && watch->locked) {
+        watch = APR_RING_NEXT(watch, link);
     }
     apr_thread_mutex_unlock(bell->mutex);
-    return found;
+    return watch == none ? NULL : watch;
 }
 
 /* Remove a watch of BELL that nobody has used for a while, and return it, or
@@ -381,19 +384,24 @@ static crmapi_watch_t *take_old(bell_t *bell)
 }
 
 /* Take the locks of new watches, and ring for these: something may have happened
- * since they were entered. Return 0 after a failure. */
+ * since they were entered. A lock that somebody else has is not waited for: writers,
+ * who have it for a moment, or any session of the database. Until it is tried again,
+ * all that happens there notifies. Return 0 after a failure. */
 static int lock_new(bell_t *bell, apr_pool_t *p)
 {
-    crmapi_watch_t *watch;
+    crmapi_watch_t *watch = NULL;
     const char *value;
     int any = 0;
 
-    while ((watch = find_new(bell))) {
-        if (!ask(&value, bell, "SELECT pg_advisory_lock_shared" LOCK,
+    bell->locked_out = 0;
+    while ((watch = find_new(bell, watch))) {
+        if (!ask(&value, bell, "SELECT pg_try_advisory_lock_shared" LOCK,
                  watch->workspace_id, p)) {
             return 0;
         }
-        watch->locked = any = 1;
+        watch->locked = value && *value == 't';
+        any |= watch->locked;
+        bell->locked_out |= !watch->locked;
     }
     if (!any) {
         return 1;
@@ -405,24 +413,32 @@ static int lock_new(bell_t *bell, apr_pool_t *p)
         return 0;
     }
     bell->before = apr_pstrdup(bell->conn_pool, value ? value : "{}");
+    bell->running = -1;
     return 1;
 }
 
-/* Look whether the transactions that began before the locks have ended. If so,
+/* Look how many of the transactions that began before the locks run. If one has ended,
  * ring for new watches. Return 0 after a failure. */
 static int settle(bell_t *bell, apr_pool_t *p)
 {
     crmapi_watch_t *watch;
     const char *value;
+    int running;
 
     if (!bell->before) {
         return 1;
     }
-    if (!ask(&value, bell, "SELECT count(*) FROM pg_locks l WHERE"
-             " l.virtualtransaction = ANY ($1::text[])", bell->before, p)) {
+    if (!ask(&value, bell, "SELECT count(DISTINCT l.virtualtransaction)"
+             " FROM pg_locks l WHERE l.virtualtransaction = ANY ($1::text[])",
+             bell->before, p)) {
         return 0;
     }
-    if (value && !strcmp(value, "0")) {
+    running = value ? atoi(value) : 0;
+    if (running == bell->running) {
+        return 1;
+    }
+    bell->running = running;
+    if (!running) {
         bell->before = NULL;
     }
     apr_thread_mutex_lock(bell->mutex);
@@ -516,7 +532,8 @@ static int tend(bell_t *bell, apr_pool_t *p)
         close_connection(bell);
         return RETRY;
     }
-    return bell->before ? SETTLE : (int)apr_time_as_msec(KEEP);
+    return bell->before || bell->locked_out ? SETTLE
+           : (int)apr_time_as_msec(KEEP);
 }
 
 /* Sleep for TIMEOUT milliseconds, until a notification comes, or until
