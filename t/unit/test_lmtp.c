@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -149,9 +150,12 @@ static const char *codes_of(const char *said, apr_size_t len)
     return codes;
 }
 
-/* A client that goes on when the daemon ends. */
+/* A client that goes on when the daemon ends, or is slow. */
 typedef struct late_t {
     const char *until;          /* the reply after which the daemon ends */
+    int stays;                  /* it does not */
+    const char *line;           /* NULL: x */
+    int deaf;                   /* the client reads nothing before the session ends */
     int stop;                   /* closing this ends it */
     int lines;                  /* how many lines follow then, and the dot */
     apr_interval_time_t each;   /* how long each of them takes */
@@ -177,20 +181,35 @@ static void *be_late(void *baton)
     late_t *late = baton;
     int unread;
 
-    hear(late);
-    close(late->stop);
+    struct pollfd poller = {late->fd, POLLIN, 0};
+    const char *line = late->line ? late->line : "x\r\n";
+
+    if (late->deaf) {
+        poll(&poller, 1, -1);   /* there is too much to say */
+    }
+    else {
+        hear(late);
+    }
+    if (!late->stays) {
+        close(late->stop);
+    }
     for (int i = 0; i < late->lines; i++) {
         __atomic_add_fetch(&ahead, late->each, __ATOMIC_SEQ_CST);
-        send(late->fd, "x\r\n", 3, MSG_NOSIGNAL);
+        send(late->fd, line, strlen(line), MSG_NOSIGNAL);
         do {
             sched_yield();      /* the session waits for each */
         } while (!ioctl(late->fd, SIOCOUTQ, &unread) && unread);
     }
-    if (late->lines) {
+    if (late->lines && !late->line) {
         send(late->fd, ".\r\n", 3, MSG_NOSIGNAL);
     }
+    if (late->stays) {
+        shutdown(late->fd, SHUT_WR);
+    }
     late->until = "no such reply";
-    hear(late);
+    if (!late->deaf) {
+        hear(late);
+    }
     return NULL;
 }
 
@@ -201,7 +220,7 @@ static const char *late_session(const char *text, late_t *late)
         .mail_max_message = MAX_MESSAGE, .database = "", MAIL_SETTINGS};
     apr_pool_t *pool;
     crm_conn_t *conn = NULL;
-    int pair[2], stop[2];
+    int pair[2], stop[2], room = 4096;
     pthread_t thread;
 
     crmd_log_open("error", "text", "/dev/null", crm_check_pool());
@@ -209,6 +228,10 @@ static const char *late_session(const char *text, late_t *late)
     reachable = 1000;
     apr_pool_create(&pool, crm_check_pool());
     ck_assert(!pipe(stop) && !socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    if (late->deaf) {
+        ck_assert(!setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &room,
+                              sizeof(room)));
+    }
     ck_assert(!fcntl(pair[0], F_SETFL, O_NONBLOCK));
     ck_assert(send(pair[1], text, strlen(text), 0) == (ssize_t)strlen(text));
     late->fd = pair[1];
@@ -219,6 +242,9 @@ static const char *late_session(const char *text, late_t *late)
     pthread_join(thread, NULL);
     close(pair[1]);
     close(stop[0]);
+    if (late->stays) {
+        close(stop[1]);
+    }
     apr_pool_destroy(pool);
     return codes_of(late->said, strlen(late->said));
 }
@@ -280,6 +306,10 @@ static const char *session(const char *text, apr_size_t len, int ends, int stop)
 /* A line of 2,001 bytes; one of 2,047 is the longest. */
 #define LONG "NOOP " LINES LINES HUNDRED "012345678901234567890123456789" \
     "012345678901234567890123456789012345678901234567890123456789" "012345"
+
+#define NOOP10 "NOOP\r\nNOOP\r\nNOOP\r\nNOOP\r\nNOOP\r\nNOOP\r\nNOOP\r\n" \
+    "NOOP\r\nNOOP\r\nNOOP\r\n"
+#define NOOPS NOOP10 NOOP10 NOOP10 NOOP10 NOOP10 NOOP10 NOOP10 NOOP10 NOOP10 NOOP10
 
 #define TEXT(text) text, sizeof(text) - 1
 
@@ -456,6 +486,52 @@ START_TEST(a_mail_that_has_begun)
 }
 END_TEST
 
+/* A client that is never silent for long has ten times the timeout for a mail, whatever
+ * it says. */
+START_TEST(a_slow_client)
+{
+    late_t in_time = {.until = "354", .stays = 1, .lines = 10,
+                      .each = APR_USEC_PER_SEC * 50};
+    late_t slow = {.until = "354", .stays = 1, .lines = 50,
+                   .each = APR_USEC_PER_SEC * 50};
+    late_t talker = {.until = "250", .stays = 1, .lines = 50,
+                     .each = APR_USEC_PER_SEC * 50, .line = "NOOP\r\n"};
+    late_t typist = {.until = "250", .stays = 1, .lines = 50,
+                     .each = APR_USEC_PER_SEC * 50, .line = "N"};
+    late_t sender = {.until = "354", .stays = 1, .lines = 50,
+                     .each = APR_USEC_PER_SEC * 50,
+                     .line = "x\r\n.\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\n"
+                             "DATA\r\n"};
+    const char *said;
+
+    ck_assert_str_eq(late_session(DATA, &in_time), TAKEN);
+    ck_assert_str_eq(late_session(DATA, &slow), TO_DATA " 421/4.4.2");
+    ck_assert_str_eq(handed, "");
+    said = late_session(HELLO, &talker);
+    ck_assert(!strncmp(said, "220 250 250/2.0.0 250/2.0.0", 27));
+    ck_assert_int_lt((int)strlen(said), 20 * (int)strlen(" 250/2.0.0"));
+    ck_assert_ptr_nonnull(strstr(said, " 421/4.4.2"));
+    ck_assert_str_eq(late_session(HELLO, &typist), "220 250 421/4.4.2");
+    ck_assert_ptr_null(strstr(late_session(DATA, &sender), "421"));
+}
+END_TEST
+
+/* A client that reads no replies does not hold up the end of the daemon. */
+START_TEST(a_client_that_does_not_read)
+{
+    late_t deaf = {.until = "250", .deaf = 1};
+    char *text = apr_pstrdup(crm_check_pool(), HELLO);
+    apr_int64_t begun = __real_crm_time_monotonic();
+
+    for (int i = 0; i < 7; i++) {
+        text = apr_pstrcat(crm_check_pool(), text, NOOPS, NULL);
+    }
+    late_session(text, &deaf);
+    ck_assert_int_lt(__real_crm_time_monotonic() - begun,
+                     APR_USEC_PER_SEC * 8);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lmtp");
@@ -466,6 +542,8 @@ int main(void)
     tcase_add_test(tcase, the_database_is_away);
     tcase_add_test(tcase, silence_and_the_end);
     tcase_add_test(tcase, a_mail_that_has_begun);
+    tcase_add_test(tcase, a_slow_client);
+    tcase_add_test(tcase, a_client_that_does_not_read);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);
 }

@@ -12,12 +12,62 @@
 /* How long a mail that has begun may take once the daemon ends. */
 #define GRACE apr_time_from_sec(10)
 
+/* How many times the timeout a client has for a whole mail: one that sends a byte now
+ * and then would have a thread of the few for ever. */
+#define TIMEOUTS_OF_MAIL 10
+
+void crmd_lmtp_begin(crmd_lmtp_io_t *io)
+{
+    io->until = crm_time_monotonic() + TIMEOUTS_OF_MAIL * io->timeout;
+}
+
+/* Return the milliseconds to wait for the client; 0: do not wait. When the daemon
+ * ends, it waits only for a mail that has begun. */
+static int time_to_wait(crmd_lmtp_io_t *io)
+{
+    apr_time_t now = crm_time_monotonic();
+    apr_interval_time_t left = io->until - now;
+
+    if (io->stopping && !io->deadline) {
+        io->deadline = now + GRACE;
+    }
+    if (io->stopping && io->deadline - now < left) {
+        left = io->deadline - now;
+    }
+    if (left > io->timeout) {
+        left = io->timeout;
+    }
+    return left <= 0 || (io->stopping && !io->busy) ? 0
+           : (int)apr_time_as_msec(left);
+}
+
+/* Wait for EVENTS at the client, if there are none yet. Return 0 after the timeout, or
+ * if the daemon ends. */
+static int await(crmd_lmtp_io_t *io, short events)
+{
+    struct pollfd pollers[2] = {
+        {io->socket, events, 0}, {io->stop, POLLIN, 0}
+    };
+
+    for (;;) {
+        int wait = time_to_wait(io);
+        int ready = wait ? poll(pollers, io->stopping ? 1 : 2, wait) : 0;
+
+        if (ready < 0 && errno == EINTR) {
+            continue;
+        }
+        io->stopping |= ready > 0 && pollers[1].revents;
+        if (ready <= 0 || pollers[0].revents) {
+            return ready > 0;
+        }
+    }
+}
+
 void crmd_lmtp_flush(crmd_lmtp_io_t *io)
 {
     apr_size_t sent = 0;
 
     while (sent < io->out.len && !io->over) {
-        struct pollfd poller = {io->socket, POLLOUT, 0};
         ssize_t n = send(io->socket, io->out.data + sent,
                          io->out.len - sent, MSG_NOSIGNAL);
 
@@ -25,8 +75,7 @@ void crmd_lmtp_flush(crmd_lmtp_io_t *io)
             sent += (apr_size_t)n;
         }
         else if (errno == EAGAIN) {
-            io->over = poll(&poller, 1, (int)apr_time_as_msec(
-                                     io->timeout)) <= 0;
+            io->over = !await(io, POLLOUT);
         }
         else if (errno != EINTR) {
             io->over = 1;
@@ -41,54 +90,11 @@ void crmd_lmtp_say(crmd_lmtp_io_t *io, const char *line)
     crm_buf_puts(&io->out, "\r\n");
 }
 
-/* Return the timeout for input in milliseconds; 0: do not wait. When the daemon
- * ends, it waits only for a mail that has begun. */
-static int input_timeout(crmd_lmtp_io_t *io, int stopping)
-{
-    apr_interval_time_t left;
-
-    if (!stopping) {
-        return (int)apr_time_as_msec(io->timeout);
-    }
-    if (!io->deadline) {
-        io->deadline = crm_time_monotonic() + GRACE;
-    }
-    left = io->deadline - crm_time_monotonic();
-    return io->busy && left > 0 ? (int)apr_time_as_msec(left) : 0;
-}
-
 void crmd_lmtp_leave(crmd_lmtp_io_t *io, const char *why)
 {
     crmd_lmtp_say(io, why);
     crmd_lmtp_flush(io);
     io->over = 1;
-}
-
-/* Wait for input. End the session after the timeout, or if the daemon ends. */
-static void wait_input(crmd_lmtp_io_t *io)
-{
-    struct pollfd pollers[2] = {
-        {io->socket, POLLIN, 0}, {io->stop, POLLIN, 0}
-    };
-    int stopping = io->deadline != 0;
-
-    for (;;) {
-        int wait = input_timeout(io, stopping);
-        int ready = wait ? poll(pollers, stopping ? 1 : 2, wait) : 0;
-
-        if (ready < 0 && errno == EINTR) {
-            continue;
-        }
-        if (ready <= 0) {
-            crmd_lmtp_leave(io, stopping ? "421 4.3.2 The daemon is stopping"
-                           : "421 4.4.2 Timeout");
-            return;
-        }
-        if (pollers[0].revents) {
-            return;
-        }
-        stopping = 1;
-    }
 }
 
 /* Send the output, then wait for input and read it into IN, which has no unread
@@ -100,13 +106,14 @@ static void fill(crmd_lmtp_io_t *io)
     crmd_lmtp_flush(io);
     io->start = io->end = 0;
     while (!io->over && got < 0) {
+        if (!await(io, POLLIN)) {
+            crmd_lmtp_leave(io, io->stopping
+                            ? "421 4.3.2 The daemon is stopping"
+                            : "421 4.4.2 Timeout");
+            break;
+        }
         got = recv(io->socket, io->in, sizeof(io->in), 0);
-        if (got < 0 && errno == EAGAIN) {
-            wait_input(io);
-        }
-        else if (got == 0 || (got < 0 && errno != EINTR)) {
-            io->over = 1;
-        }
+        io->over = !got || (got < 0 && errno != EINTR && errno != EAGAIN);
     }
     io->end = got > 0 ? (apr_size_t)got : 0;
 }

@@ -13,7 +13,7 @@
 #define CRMD_LMTP_LINE 2048
 
 /* A client. The creator sets the first four members (OUT by crm_buf_init()) and
- * the others to 0. */
+ * the others to 0, then calls crmd_lmtp_begin(). */
 typedef struct crmd_lmtp_io_t {
     int socket;                 /* non-blocking */
     int stop;                   /* readable when the daemon ends */
@@ -22,11 +22,15 @@ typedef struct crmd_lmtp_io_t {
     int busy;                   /* a mail has begun: it may be finished when
                                    the daemon ends */
     int over;                   /* the session has ended */
-    apr_time_t deadline;        /* end of the session once the daemon ends, or
-                                   0 */
+    int stopping;               /* the daemon ends */
+    apr_time_t deadline;        /* end of the session then, or 0 */
+    apr_time_t until;           /* when a whole mail must be there */
     char in[8192];
     apr_size_t start, end;      /* unread bytes of IN */
 } crmd_lmtp_io_t;
+
+/* Begin to wait for a mail. */
+void crmd_lmtp_begin(crmd_lmtp_io_t *io);
 
 /* Add the reply LINE to the output. It is sent before the next wait for input:
  * replies to pipelined commands are sent together (RFC 2920). */

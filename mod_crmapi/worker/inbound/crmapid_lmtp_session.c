@@ -340,6 +340,7 @@ static void do_data(session_t *session, const char *rest)
         deliver(session, &buf);
     }
     crmd_lmtp_flush(session->io);
+    crmd_lmtp_begin(session->io);
     reset(session);
 }
 
@@ -408,6 +409,7 @@ void crmd_lmtp_serve(crm_conn_t **conn_p, int client, int stop,
     session->io->socket = client;
     session->io->stop = stop;
     session->io->timeout = config->lmtp_timeout;
+    crmd_lmtp_begin(session->io);
     crm_buf_init(&session->io->out, 1024, scratch_pool);
     session->conn_p = conn_p;
     session->conn_pool = conn_pool;
