@@ -238,8 +238,8 @@ static int source_add_waiting(int change, void *baton)
     return call->service->add_waiting(change, call->request->baton);
 }
 
-/* Return whether CALL is admitted. If the rate limit store has not admitted it yet,
- * CALL's own thread waits for that, or refuses it. */
+/* Return whether CALL is admitted. If the rate limit store does not admit it, CALL's
+ * own thread refuses it, or finds out whether the store is still away. */
 static int is_admitted(crm_call_t *call)
 {
     crm_budget_t *budget = &call->budget;

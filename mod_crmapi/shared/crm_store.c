@@ -289,14 +289,6 @@ void crm_store_take(crm_store_t *store)
     pthread_mutex_unlock(&store->mutex);
 }
 
-int crm_store_admits(crm_store_t *store, const crm_store_check_t *check)
-{
-    if (!LOAD(check->done)) {
-        crm_store_take(store);
-    }
-    return LOAD(check->done) && (!check->answered || check->admitted);
-}
-
 /* Wait until CHECK is done. */
 static void wait_for(crm_store_t *store, crm_store_check_t *check)
 {
@@ -315,6 +307,14 @@ static void wait_for(crm_store_t *store, crm_store_check_t *check)
     pass_on(store);
     pthread_mutex_unlock(&store->mutex);
     pthread_cond_destroy(&woken);
+}
+
+int crm_store_admits(crm_store_t *store, crm_store_check_t *check)
+{
+    if (!LOAD(check->done) && !LOAD(store->shared->away)) {
+        wait_for(store, check);
+    }
+    return LOAD(check->done) && (!check->answered || check->admitted);
 }
 
 int crm_store_collect(crm_store_t *store, crm_store_check_t *check)

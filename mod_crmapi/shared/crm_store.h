@@ -107,9 +107,11 @@ void crm_store_send(crm_store_t *store);
  * again. */
 void crm_store_take(crm_store_t *store);
 
-/* Return whether STORE has admitted CHECK, which was posted, or the host must count
- * by itself: then crm_store_collect() does not wait. This does not wait either. */
-int crm_store_admits(crm_store_t *store, const crm_store_check_t *check);
+/* Return whether STORE admits CHECK, which was posted, or the host must count by
+ * itself: then crm_store_collect() does not wait. A thread that answers several
+ * requests asks this. It waits for STORE's answer, which is on its way, rather than
+ * wake each of their threads to do so. While STORE is away, it does not wait. */
+int crm_store_admits(crm_store_t *store, crm_store_check_t *check);
 
 /* Wait for the answer to CHECK, which was posted. Return CHECK->answered. If it
  * is 0, the host must count by itself. */
