@@ -504,12 +504,12 @@ subtest "7.1 unknown parameters, the same one twice" => sub {
         headers => { Prefer => "handling=strict" }), 200,
         "7.1 strict: what is known is known");
     my $r = $c->get("/api/v1/contacts?" . join("&", map { "$_=1" } qw(tag pagesize
-        createdAfter custom_field x)), headers => { Prefer => "handling=strict" });
+        createdAfter custom_field stage x)), headers => { Prefer => "handling=strict" });
     is_deeply({ map { $_->{field} => $_->{message} }
         @{$r->json->{error}{details}} }, { x => "is not a known parameter",
         custom_field => "is not a known parameter",
         map { ($_->[0] => "is not a known parameter; did you mean $_->[1]?") }
-        [tag => "tags"], [pagesize => "page_size"],
+        [tag => "tags"], [pagesize => "page_size"], [stage => "pipeline_stage_id"],
         [createdAfter => "created_after"] }, "7.1 strict: the near ones");
     for my $name (qw(search lead_source bot_id created_after tags
             pipeline_stage_id ids sort page_size cursor)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_near.c: words that were mistyped */
+/* crm_near.c: names that were mistyped */
 #include "crm_near.h"
 
 #include <ctype.h>
@@ -9,6 +9,7 @@
 
 #define LEN_MAX 32
 #define LONG_WORD 8
+#define PART_MIN 3              /* letters of what says a part of a name */
 
 static int least(int a, int b)
 {
@@ -56,9 +57,36 @@ int crm_near(const char *word, const char *tried)
            && distance(word, word_len, tried, tried_len) <= most;
 }
 
-const char *crm_near_of(const char *const *names, const char *tried)
+/* Return whether the words at WORD begin with those of TRIED, whatever is between
+ * words. */
+static int begins(const char *word, const char *tried)
 {
-    while (names && *names && !crm_near(*names, tried)) {
+    while (*tried) {
+        word += *word == '_';
+        tried += *tried == '_';
+        if (!*tried || !same(*word++, *tried++)) {
+            return 0;
+        }
+    }
+    return !*word || *word == '_';
+}
+
+int crm_near_part(const char *word, const char *tried)
+{
+    if (strlen(tried) < PART_MIN) {
+        return 0;
+    }
+    while (word && !begins(word, tried)) {
+        word = strchr(word, '_');
+        word = word ? word + 1 : NULL;
+    }
+    return word != NULL;
+}
+
+const char *crm_near_of(const char *const *names, const char *tried,
+                        crm_near_fn *is_near)
+{
+    while (names && *names && !is_near(*names, tried)) {
         names++;
     }
     return names ? *names : NULL;

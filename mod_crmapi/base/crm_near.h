@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_near.h: words that were mistyped */
+/* crm_near.h: names that were mistyped */
 #ifndef CRM_NEAR_H
 #define CRM_NEAR_H
 
@@ -10,9 +10,17 @@
  * with two, if both have at least 8 letters. Case is ignored. */
 int crm_near(const char *word, const char *tried);
 
-/* Return the first of NAMES (ended by NULL; or NULL) that TRIED nearly is, or
- * NULL. */
-const char *crm_near_of(const char *const *names, const char *tried);
+/* Return whether TRIED, of three letters or more, is some of the words of WORD, with
+ * '_' between them or without: "stageId" of "pipeline_stage_id". Case is ignored. */
+int crm_near_part(const char *word, const char *tried);
+
+/* One of the two. */
+typedef int crm_near_fn(const char *word, const char *tried);
+
+/* Return the first of NAMES (ended by NULL; or NULL) for which IS_NEAR says that TRIED
+ * is near, or NULL. */
+const char *crm_near_of(const char *const *names, const char *tried,
+                        crm_near_fn *is_near);
 
 /* Return RULE, in POOL, with the question whether NEAR was meant; RULE if NEAR is
  * NULL. */

@@ -229,8 +229,8 @@ static void check_names(crm_error_t **error_p, crm_slice_t arguments,
                                : crm_slice_text(name, NULL, pool);
 
             crm_error_detail(error_p, text, crm_near_ask(
-                                 "unknown argument", crm_near_of(names, text),
-                                 pool), pool);
+                                 "unknown argument",
+                                 crm_near_of(names, text, crm_near), pool), pool);
             return;
         }
     }

@@ -24,6 +24,21 @@ void crm_input_error(crm_input_t *input, const char *path,
     crm_error_detail(&input->error, path, message, input->pool);
 }
 
+/* Return the one of NAMES or FIELDS (each may be NULL) for which IS_NEAR says that NAME
+ * is near, NULL if there is none. */
+static const char *near_name(const char *name, const crm_field_t *fields,
+                             const char *const *names, crm_near_fn *is_near)
+{
+    const char *near = crm_near_of(names, name, is_near);
+
+    while (!near && fields && fields->name) {
+        near = !(fields->flags & CRM_F_HIDDEN)
+               && is_near(fields->name, name) ? fields->name : NULL;
+        fields++;
+    }
+    return near;
+}
+
 void crm_input_unknown(crm_input_t *input, const char *path, const char *name,
                        const crm_field_t *fields, const char *const *names)
 {
@@ -33,12 +48,8 @@ void crm_input_unknown(crm_input_t *input, const char *path, const char *name,
         return;
     }
     if (crm_input_errors(input) < GUESSES) {
-        near = crm_near_of(names, name);
-        while (!near && fields && fields->name) {
-            near = !(fields->flags & CRM_F_HIDDEN)
-                   && crm_near(fields->name, name) ? fields->name : NULL;
-            fields++;
-        }
+        near = near_name(name, fields, names, crm_near_part);
+        near = near ? near : near_name(name, fields, names, crm_near);
     }
     crm_input_error(input, path, crm_near_ask("is not a known field", near,
                                               input->pool));

@@ -355,7 +355,7 @@ static const char *unknown_check(const crm_call_t *call, const char *name)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
     size_t len = strcspn(name, "[");
-    const char *bare = apr_pstrmemdup(call->pool, name, len);
+    const char *bare = apr_pstrmemdup(call->pool, name, len), *near;
 
     if (operation->kind == CRM_OP_LOG && !strcmp(bare, "page")) {
         return "is not available: send the next_cursor as cursor";
@@ -363,10 +363,13 @@ static const char *unknown_check(const crm_call_t *call, const char *name)
     if (name[len] && find_param(operation, bare, is_name)) {
         return "must be written without brackets";
     }
-    return crm_rest(call)->strict
-           ? crm_near_ask("is not a known parameter",
-                          find_param(operation, name, crm_near), call->pool)
-           : NULL;
+    if (!crm_rest(call)->strict) {
+        return NULL;
+    }
+    near = find_param(operation, name, crm_near_part);
+    return crm_near_ask("is not a known parameter",
+                        near ? near : find_param(operation, name, crm_near),
+                        call->pool);
 }
 
 /* Return NAME, of any characters, as it can be in a header, in POOL. */

@@ -57,6 +57,28 @@ START_TEST(near_words)
 END_TEST
 
 static const struct {
+    const char *word;
+    const char *tried;
+    int is_part;
+} parts[] = {
+    {"pipeline_stage_id", "stage", 1}, {"pipeline_stage_id", "stage_id", 1},
+    {"pipeline_stage_id", "stageId", 1}, {"pipeline_stage_id", "PipelineStage", 1},
+    {"pipeline_stage_id", "pipeline_id", 0}, {"pipeline_stage_id", "id", 0},
+    {"pipeline_stage_id", "stag", 0}, {"pipeline_stage_id", "age_id", 0},
+    {"pipeline_stage_id", "stage_idx", 0}, {"pipeline_stage_id", "stage_", 0},
+    {"pipeline_stage_id", "", 0}, {"pipeline_stage_id", "___", 0},
+    {"due_date", "due", 1}, {"tags", "tags", 1}, {"", "due", 0},
+};
+
+START_TEST(parts_of_names)
+{
+    ck_assert_msg(crm_near_part(parts[_i].word, parts[_i].tried)
+                  == parts[_i].is_part, "%s, %s", parts[_i].word,
+                  parts[_i].tried);
+}
+END_TEST
+
+static const struct {
     const char *text;
     int is_good;
 } origins[] = {
@@ -120,6 +142,7 @@ int main(void)
 
     tcase_add_test(tcase, pointers);
     tcase_add_loop_test(tcase, near_words, 0, COUNT(words));
+    tcase_add_loop_test(tcase, parts_of_names, 0, COUNT(parts));
     tcase_add_loop_test(tcase, origins_of_pages, 0, COUNT(origins));
     tcase_add_loop_test(tcase, time_zones, 0, COUNT(zones));
     suite_add_tcase(suite, tcase);
