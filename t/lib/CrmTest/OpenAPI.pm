@@ -6,6 +6,7 @@ use strict;
 use warnings;
 use B ();
 use Fcntl qw(:flock);
+use Scalar::Util qw(refaddr);
 use Cpanel::JSON::XS ();
 
 # A checker for DOCUMENT, a decoded OpenAPI document.
@@ -86,7 +87,6 @@ sub type_of {
 
 # The JSON decoder decides what a number is; a value that was used as a text
 # stays what it was, because type_of() looks at a copy.
-my %keyword;        # name => sub (self, value, schema, place, argument)
 
 # Compare two decoded values.
 sub same {
@@ -97,137 +97,150 @@ sub same {
     return $json->encode([$one]) eq $json->encode([$two]);
 }
 
-%keyword = (
-    type => sub {
-        my ($self, $value, $schema, $at, $types) = @_;
+# What is wrong with VALUE's MEMBERS, [its name or number, it, its schema].
+sub members {
+    my ($self, $at, @members) = @_;
+    my @problems;
+
+    for my $member (@members) {
+        my ($name, $value, $rule) = @$member;
+        push @problems, $self->problems($value, $rule,
+            $name =~ /^\[/ ? "$at$name" : "$at.$name");
+        last if @problems && $self->{brief};
+    }
+    return @problems;
+}
+
+# Whether VALUE is valid by SCHEMA: the first fault is enough.
+sub fits {
+    my ($self, $value, $schema, $at) = @_;
+
+    local $self->{brief} = 1;
+    return !$self->problems($value, $schema, $at);
+}
+
+my %format = (
+    "date-time" => qr{^\d{4}-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])T
+        (?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?
+        (?:Z|[+-]\d\d:\d\d)$}x,
+    "uuid" => qr{^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$}x);
+
+# Keywords: the type of the values that they are about, "" for all, and what is
+# wrong with such a VALUE at the place AT by the keyword's ARGUMENT. A third
+# function makes the argument from that of a SCHEMA, once.
+my %keyword = (
+    type => ["", sub {
+        my ($self, $value, $types, $at) = @_;
         my $type = type_of($value);
-        my @types = ref $types ? @$types : $types;
         return if grep { $_ eq $type || ($_ eq "number"
-            && $type eq "integer") } @types;
-        return "$at: is $type, not " . join " or ", @types;
-    },
-    enum => sub {
-        my ($self, $value, $schema, $at, $values) = @_;
+            && $type eq "integer") } @$types;
+        return "$at: is $type, not " . join " or ", @$types;
+    }, sub { ref $_[0] ? $_[0] : [$_[0]] }],
+    enum => ["", sub {
+        my ($self, $value, $values, $at) = @_;
         return if grep { same($_, $value) } @$values;
         return "$at: is none of the listed values";
-    },
-    const => sub {
-        my ($self, $value, $schema, $at, $wanted) = @_;
+    }],
+    const => ["", sub {
+        my ($self, $value, $wanted, $at) = @_;
         return same($wanted, $value) ? () : "$at: is not the constant";
-    },
-    properties => sub {
-        my ($self, $value, $schema, $at, $properties) = @_;
-        return unless ref $value eq "HASH";
-        return map { $self->problems($value->{$_}, $properties->{$_},
-            "$at.$_") } grep { exists $value->{$_} } sort keys %$properties;
-    },
-    required => sub {
-        my ($self, $value, $schema, $at, $names) = @_;
-        return unless ref $value eq "HASH";
+    }],
+    # what tells alternatives from each other comes first
+    properties => ["object", sub {
+        my ($self, $value, $properties, $at) = @_;
+        return $self->members($at, map { exists $value->{$_->[0]}
+            ? [$_->[0], $value->{$_->[0]}, $_->[1]] : () } @$properties);
+    }, sub {
+        my ($properties) = @_;
+        return [map { [$_, $properties->{$_}] } sort {
+            exists $properties->{$b}{const} <=> exists $properties->{$a}{const}
+                || $a cmp $b } keys %$properties];
+    }],
+    required => ["object", sub {
+        my ($self, $value, $names, $at) = @_;
         return map { "$at.$_: is missing" }
             grep { !exists $value->{$_} } @$names;
-    },
-    additionalProperties => sub {
-        my ($self, $value, $schema, $at, $rule) = @_;
-        return unless ref $value eq "HASH";
-        my $known = $schema->{properties} || {};
-        my @others = grep { !exists $known->{$_} } sort keys %$value;
-        return map { $self->problems($value->{$_}, $rule, "$at.$_") }
-            @others;
-    },
-    minProperties => sub {
-        my ($self, $value, $schema, $at, $n) = @_;
-        return unless ref $value eq "HASH" && keys %$value < $n;
-        return "$at: has fewer than $n members";
-    },
-    items => sub {
-        my ($self, $value, $schema, $at, $rule) = @_;
-        return unless ref $value eq "ARRAY";
-        return map { $self->problems($value->[$_], $rule, "$at\[$_]") }
-            0 .. $#$value;
-    },
-    minItems => sub {
-        my ($self, $value, $schema, $at, $n) = @_;
-        return unless ref $value eq "ARRAY" && @$value < $n;
-        return "$at: has fewer than $n items";
-    },
-    maxItems => sub {
-        my ($self, $value, $schema, $at, $n) = @_;
-        return unless ref $value eq "ARRAY" && @$value > $n;
-        return "$at: has more than $n items";
-    },
-    minLength => sub {
-        my ($self, $value, $schema, $at, $n) = @_;
-        return unless type_of($value) eq "string" && length $value < $n;
-        return "$at: is shorter than $n characters";
-    },
-    maxLength => sub {
-        my ($self, $value, $schema, $at, $n) = @_;
-        return unless type_of($value) eq "string" && length $value > $n;
-        return "$at: is longer than $n characters";
-    },
-    pattern => sub {
-        my ($self, $value, $schema, $at, $pattern) = @_;
+    }],
+    additionalProperties => ["object", sub {
+        my ($self, $value, $argument, $at) = @_;
+        my ($known, $rule) = @$argument;
+        return $self->members($at, map { [$_, $value->{$_}, $rule] }
+            grep { !exists $known->{$_} } sort keys %$value);
+    }, sub { my ($rule, $schema) = @_; [$schema->{properties} || {}, $rule] }],
+    minProperties => ["object", sub {
+        my ($self, $value, $n, $at) = @_;
+        return keys %$value < $n ? "$at: has fewer than $n members" : ();
+    }],
+    items => ["array", sub {
+        my ($self, $value, $rule, $at) = @_;
+        return $self->members($at, map { ["[$_]", $value->[$_], $rule] }
+            0 .. $#$value);
+    }],
+    minItems => ["array", sub {
+        my ($self, $value, $n, $at) = @_;
+        return @$value < $n ? "$at: has fewer than $n items" : ();
+    }],
+    maxItems => ["array", sub {
+        my ($self, $value, $n, $at) = @_;
+        return @$value > $n ? "$at: has more than $n items" : ();
+    }],
+    minLength => ["string", sub {
+        my ($self, $value, $n, $at) = @_;
+        return length $value < $n ? "$at: is shorter than $n characters" : ();
+    }],
+    maxLength => ["string", sub {
+        my ($self, $value, $n, $at) = @_;
+        return length $value > $n ? "$at: is longer than $n characters" : ();
+    }],
+    pattern => ["string", sub {
+        my ($self, $value, $pattern, $at) = @_;
+        return $value =~ $pattern->[0] ? () : "$at: does not match $pattern->[1]";
+    }, sub {
+        my ($pattern) = @_;
         my $own = $pattern =~ s/\\u([0-9A-Fa-f]{4})/\\x{$1}/gr;
-        return unless type_of($value) eq "string" && $value !~ /$own/u;
-        return "$at: does not match $pattern";
-    },
-    format => sub {
-        my ($self, $value, $schema, $at, $format) = @_;
-        my %form = (
-            "date-time" => qr{^\d{4}-(?:0[1-9]|1[0-2])-(?:[0-2]\d|3[01])T
-                (?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?
-                (?:Z|[+-]\d\d:\d\d)$}x,
-            "uuid" => qr{^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}
-                -[0-9a-fA-F]{12}$}x);
-        my $form = $form{$format} or return;
-        return unless type_of($value) eq "string" && $value !~ $form;
-        return "$at: is no $format";
-    },
-    minimum => sub {
-        my ($self, $value, $schema, $at, $n) = @_;
-        return unless type_of($value) =~ /^(?:number|integer)$/
-            && $value < $n;
-        return "$at: is below $n";
-    },
-    maximum => sub {
-        my ($self, $value, $schema, $at, $n) = @_;
-        return unless type_of($value) =~ /^(?:number|integer)$/
-            && $value > $n;
-        return "$at: is above $n";
-    },
-    exclusiveMinimum => sub {
-        my ($self, $value, $schema, $at, $n) = @_;
-        return unless type_of($value) =~ /^(?:number|integer)$/
-            && $value <= $n;
-        return "$at: is not above $n";
-    },
-    exclusiveMaximum => sub {
-        my ($self, $value, $schema, $at, $n) = @_;
-        return unless type_of($value) =~ /^(?:number|integer)$/
-            && $value >= $n;
-        return "$at: is not below $n";
-    },
-    allOf => sub {
-        my ($self, $value, $schema, $at, $rules) = @_;
+        return [qr/$own/u, $pattern];
+    }],
+    format => ["string", sub {
+        my ($self, $value, $name, $at) = @_;
+        return !$format{$name} || $value =~ $format{$name} ? ()
+            : "$at: is no $name";
+    }],
+    minimum => ["number", sub {
+        my ($self, $value, $n, $at) = @_;
+        return $value < $n ? "$at: is below $n" : ();
+    }],
+    maximum => ["number", sub {
+        my ($self, $value, $n, $at) = @_;
+        return $value > $n ? "$at: is above $n" : ();
+    }],
+    exclusiveMinimum => ["number", sub {
+        my ($self, $value, $n, $at) = @_;
+        return $value <= $n ? "$at: is not above $n" : ();
+    }],
+    exclusiveMaximum => ["number", sub {
+        my ($self, $value, $n, $at) = @_;
+        return $value >= $n ? "$at: is not below $n" : ();
+    }],
+    allOf => ["", sub {
+        my ($self, $value, $rules, $at) = @_;
         return map { $self->problems($value, $_, $at) } @$rules;
-    },
-    anyOf => sub {
-        my ($self, $value, $schema, $at, $rules) = @_;
-        return if grep { !$self->problems($value, $_, $at) } @$rules;
+    }],
+    anyOf => ["", sub {
+        my ($self, $value, $rules, $at) = @_;
+        return if grep { $self->fits($value, $_, $at) } @$rules;
         return "$at: matches none of anyOf";
-    },
-    oneOf => sub {
-        my ($self, $value, $schema, $at, $rules) = @_;
-        my $matches = grep { !$self->problems($value, $_, $at) } @$rules;
+    }],
+    oneOf => ["", sub {
+        my ($self, $value, $rules, $at) = @_;
+        my $matches = grep { $self->fits($value, $_, $at) } @$rules;
         return if $matches == 1;
         return "$at: matches $matches of oneOf";
-    },
-    not => sub {
-        my ($self, $value, $schema, $at, $rule) = @_;
-        return $self->problems($value, $rule, $at) ? ()
-            : "$at: matches what it must not";
-    },
+    }],
+    not => ["", sub {
+        my ($self, $value, $rule, $at) = @_;
+        return $self->fits($value, $rule, $at) ? "$at: matches what it must not"
+            : ();
+    }],
 );
 # Keywords without effect on validity. Any other unknown keyword is an error, so
 # that no rule of the document is ignored.
@@ -235,39 +248,59 @@ my %annotation = map { $_ => 1 } qw(title description default example
     examples deprecated readOnly writeOnly $comment contentMediaType
     contentEncoding externalDocs discriminator xml);
 
+# The rules of SCHEMA, [type, function, argument] as in %keyword.
+sub rules {
+    my ($self, $schema) = @_;
+    my ($properties, @rules) = ($schema->{properties});
+
+    if ($self->{closed} && $properties && $schema->{oneOf}) {
+        # the alternatives do not know the properties beside them
+        my %own = (%$schema, additionalProperties => Cpanel::JSON::XS::true);
+        my %others = (oneOf => delete $own{oneOf});
+        return (["", \&problems, \%own], ["", sub {
+            my ($self, $value, $argument, $at) = @_;
+            my %rest = ref $value eq "HASH" ? %$value : ();
+            delete @rest{keys %$properties};
+            return $self->problems(ref $value eq "HASH" ? \%rest : $value,
+                $argument, $at);
+        }, \%others]);
+    }
+    $schema = { %$schema, additionalProperties => Cpanel::JSON::XS::false }
+        if $self->{closed} && $properties && $schema->{type}
+            && !exists $schema->{additionalProperties};
+    push @rules, ["", \&problems, $self->resolve({ '$ref' => $schema->{'$ref'} })]
+        if exists $schema->{'$ref'};
+    for my $word (sort keys %$schema) {
+        next if $word eq '$ref' || $annotation{$word} || $word =~ /^x-/;
+        my ($about, $code, $make) = @{$keyword{$word}
+            or die "OpenAPI: schema keyword $word is not known here\n"};
+        push @rules, [$about, $code, $make ? $make->($schema->{$word}, $schema)
+            : $schema->{$word}];
+    }
+    return @rules;
+}
+
 # Return what is wrong with VALUE by SCHEMA, nothing if it is valid. AT says
 # where the value is.
 sub problems {
     my ($self, $value, $schema, $at) = @_;
-    my @problems;
+    my ($type, @problems);
 
     $at //= '$';
     if (ref $schema ne "HASH") {
         return $schema ? () : "$at: is not allowed";
     }
-    if ($self->{closed} && $schema->{properties} && $schema->{oneOf}
-        && ref $value eq "HASH") {
-        # the alternatives do not know the properties beside them
-        my %rest = %$value;
-        delete @rest{keys %{$schema->{properties}}};
-        my %own = (%$schema, additionalProperties => Cpanel::JSON::XS::true);
-        my $others = delete $own{oneOf};
-        return ($self->problems($value, \%own, $at),
-            $self->problems(\%rest, { oneOf => $others }, $at));
-    }
-    $schema = { %$schema, additionalProperties => Cpanel::JSON::XS::false }
-        if $self->{closed} && $schema->{properties} && $schema->{type}
-            && !exists $schema->{additionalProperties};
-    if (exists $schema->{'$ref'}) {
-        push @problems, $self->problems($value,
-            $self->resolve({ '$ref' => $schema->{'$ref'} }), $at);
-    }
-    for my $word (sort keys %$schema) {
-        next if $word eq '$ref' || $annotation{$word} || $word =~ /^x-/;
-        my $rule = $keyword{$word}
-            or die "OpenAPI: schema keyword $word is not known here\n";
-        push @problems, $rule->($self, $value, $schema, $at,
-            $schema->{$word});
+    # the schema is kept beside its rules: no other one gets its address
+    my $known = $self->{rules}{$self->{closed} // 0}{refaddr $schema}
+        //= [$schema, $self->rules($schema)];
+    for my $rule (@$known[1 .. $#$known]) {
+        my ($about, $code, $argument) = @$rule;
+        if ($about) {
+            $type //= type_of($value) =~ s/^integer$/number/r;
+            next if $about ne $type;
+        }
+        push @problems, $code->($self, $value, $argument, $at);
+        last if @problems && $self->{brief};
     }
     return @problems;
 }
