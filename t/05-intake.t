@@ -139,6 +139,14 @@ subtest "what a conversation has stays, whatever an event says" => sub {
     }
 };
 
+subtest "the name that is told last is the participant's" => sub {
+    my $s = space();
+    my $talk = talk($s, human => "Old");
+    taken($s, conversation_id => $talk, content => "x", verified => true, %$_)
+        for { name => "New" }, {};
+    is(value("conversation", $talk, "human"), "New", "it is kept");
+};
+
 subtest "who has written is the conversation's contact, unless it is said" => sub {
     my $s = space();
     my $its = make("contact", %{$s->{owned}});
@@ -371,6 +379,8 @@ subtest "18.6 the conversation of a reply to a step is its contact's" => sub {
     my $agent = make("agent", %{$s->{in}}, name => "Other");
     isnt(taken($s, %item, bot_id => $agent)->{conversation}, $own,
         "another agent has its own");
+    isnt(taken($s, %item, channel => 3, phone_number => "+49301", email => undef,
+        refs => undef)->{conversation}, $own, "so has another channel");
 };
 
 subtest "18.6 of several messages that are answered the last one named counts" => sub {
@@ -535,6 +545,29 @@ subtest "19.2 which suppressions hold an answer back, and of which address" => s
     }
 };
 
+subtest "19.2 why a conversation cannot be answered" => sub {
+    my $s = space();
+    sql($db, "SELECT crmapi.suppress('$s->{id}', 'no\@x.example', NULL, NULL)");
+    my %deleted = (deleted => true, deleted_at => "2026-12-04Z");
+    my %mail = (type => 4, email => "yes\@x.example");
+    my %text = (type => 3, phone_number => "+4930123456");
+    for ([{ %mail, %deleted }, qr/deleted/], [{ %text, type => 2 }, qr/phone/],
+            [{ type => 1 }, undef], [{ type => 4, email => "no\@x.example" },
+                qr/participant's address/],
+            map({ [{ type => 4, email => $_ }, qr/no address/] } undef, "", "a b"),
+            map({ [{ type => 3, phone_number => $_ }, qr/no address/] } undef, "",
+                "0301234"),
+            map({ [$_, undef], [$_, qr/of cc/, "No\@X.example"] } \%mail, \%text)) {
+        my ($members, $like, @copies) = @$_;
+        my $talk = talk($s, %$members);
+        my $why = sql($db, "SELECT crmapi.answer_refusal('$s->{id}', '$talk',
+            '{" . ($copies[0] // "") . "}')");
+        my $what = join " ", map { "$_ " . ($members->{$_} // "null") }
+            sort keys %$members;
+        like($why // "none", $like // qr/^none$/, $what);
+    }
+};
+
 subtest "19.1 what is reported of an answer while the relay has not said yet" => sub {
     my $s = space();
     sql($db, "SELECT crmapi.event_log('$s->{id}', true)");
@@ -662,6 +695,7 @@ subtest "19 what a mail to a chat's visitor tells: what was said and not seen" =
                 tool_used => "t" }],
             ["without words", { content => "" }],
             ["that was seen", { status => "delivered" }],
+            ["that a backend has brought", { status => undef }, 1],
             ["that another mail has told", { to_identifier => "v\@x.example" }],
             ["of before", { created_at => "2026-12-03Z" }]) {
         my ($what, $members, $is) = @$_;
@@ -675,11 +709,18 @@ subtest "19 what a mail to a chat's visitor tells: what was said and not seen" =
             ["of nobody", { email => "" }], ["of nobody", { email => undef }]) {
         is(($mailed->($_->[1], @of))[0], undef, "none in a chat $_->[0]");
     }
-    my $known = make("contact", %{$s->{owned}}, emails => [{
-        email => "c\@x.example", is_primary => true }]);
+    my ($known) = map { make("contact", %{$_->{owned}}, emails => [{
+        email => "$_->{name}\@x.example", is_primary => true }],
+        id => "01900000-0000-7000-8000-0000000000bb") } { %$s, name => "c" },
+        { %{space()}, name => "theirs" };
     $hour = 0;
     is(($mailed->({ contact_id => $known, email => $_ }, @of))[0],
         "c\@x.example: one|two", "else to the contact's address") for "", undef;
+    sql($db, "UPDATE crmapi.agent SET chat_mail_fallback = NULL
+        WHERE id = '$s->{bot}'");
+    is(($mailed->({}, @of))[0], undef, "none since the agent has none");
+    sql($db, "UPDATE crmapi.agent SET chat_mail_fallback = 5
+        WHERE id = '$s->{bot}'");
     for (["text/markdown", "text/markdown", "text/markdown"],
             ["text/plain", "text/markdown", "text/plain"],
             ["text/plain", undef, "text/markdown"]) {
@@ -688,6 +729,9 @@ subtest "19 what a mail to a chat's visitor tells: what was said and not seen" =
         is(($mailed->({}, map { { content => "x", content_type => $_ } } @types))
             [1][2], $is, "its type: of " . join ", ", map { $_ // "none" } @types);
     }
+    my %another = (email => "w\@x.example");   # an address gets ten in an hour
+    is(length(($mailed->(\%another, map { { content => $_ x 40_000 } } qw(a b)))[1][0]),
+        65_536, "a text that is too long is cut");
     my @many = map { { content => $_, created_at => sprintf(
         "2026-12-04T%02d:%02dZ", 10 + $_ / 60, $_ % 60) } } 1 .. 101;
     ($says, undef, $ids) = $mailed->({}, @many);
@@ -698,10 +742,15 @@ subtest "19 what a mail to a chat's visitor tells: what was said and not seen" =
     is(sql($db, "SELECT content FROM crmapi.message WHERE conversation_id = '$talk'
         AND role = 'system' ORDER BY created_at DESC, id DESC LIMIT 1"), "101",
         "the next mail tells the rest");
+    sql($db, row("step_bound", %{$s->{in}}, due_before => "2026-12-04T11:00Z"));
+    $hour = 0;
+    is(($mailed->(\%another, @of))[0], "w\@x.example: two",
+        "nothing of before the time that a release was given");
+    sql($db, "DELETE FROM crmapi.step_bound WHERE workspace_id = '$s->{id}'");
     my $n = 0;
     my @files = map { { number => ++$n, size => $_, filename => "f$n",
         stored => $n > 1 ? true : false } } 99, 10485759, 1, 1;
-    (undef, $mail) = $mailed->({}, { content => "x", files => \@files });
+    (undef, $mail) = $mailed->(\%another, { content => "x", files => \@files });
     is(join(" ", map { $_->{filename} } @{JSON::PP->new->decode($mail->[3])
         ->{attachments}}), "f2 f3", "files that are kept, of 10 MiB at most");
 };
@@ -710,15 +759,16 @@ subtest "19 what a visitor's page has shown is delivered, nothing else" => sub {
     my $s = space();
     my $at = "2026-12-04T12:00Z";
     my ($talk, $other) = map { talk($s, type => 1, visitor_id => "v") } 1, 2;
-    my @id = map { sprintf "01900000-0000-7000-8000-%012d", $_ } 0 .. 6;
+    my @id = map { sprintf "01900000-0000-7000-8000-%012d", $_ } 1 .. 7, 0;
     # its role, status, conversation, time; what it is when the second is shown
     my @messages = (["human", "sent", $talk, $at, "delivered"],
         ["assistant", "sent", $talk, $at, "delivered"],
         ["assistant", "sent", $talk, $at, "sent"],
         ["human", "read", $talk, $at, "read"], ["human", undef, $talk, $at, undef],
         ["human", "sent", $other, $at, "sent"],
-        ["user", "sent", $talk, "2026-12-04T13:00Z", "sent"]);
-    my @order = (0, 1, 4, 3, 2, 5, 6);      # the third is the last of ours
+        ["user", "sent", $talk, "2026-12-04T13:00Z", "sent"],
+        ["system", "sent", $talk, $at, "sent"]);    # a mail about the chat
+    my @order = (0, 1, 4, 3, 2, 5, 6, 7);   # the third is the last of ours
     message($s, $messages[$_][2], id => $id[$order[$_]], content => "x",
         role => $messages[$_][0], status => $messages[$_][1],
         created_at => $messages[$_][3]) for 0 .. $#messages;

@@ -342,7 +342,8 @@ subtest "which conversation a step that was sent is a message of" => sub {
     for my $what (undef, sort keys %not) {
         my $e = enrolled($s, status => "approved", steps => [{}, {}]);
         my $talk = make("conversation", %{$s->{owned}}, type => 4,
-            contact_id => $e->{contact}, %{$not{$what // ""} || {}});
+            contact_id => $e->{contact}, unanswered => true,
+            %{$not{$what // ""} || {}});
         sent($s, $e, 1, $now);
         my $its = talk_of($e->{steps}[0]);
         if (defined $what) {
@@ -351,15 +352,16 @@ subtest "which conversation a step that was sent is a message of" => sub {
             next;
         }
         is($its, $talk, "the contact's open one");
+        is(value("conversation", $talk, "unanswered"), "f", "which it answers");
         sql($db, "UPDATE crmapi.conversation SET active = false, archived = true,
-            last_message = 'Later', last_message_at = '2026-12-06Z'
-            WHERE id = '$talk'");
+            last_message = 'Later', last_message_at = '2026-12-06Z',
+            unanswered = true WHERE id = '$talk'");
         sent($s, $e, 2, "2026-12-05 10:00:00Z");
         is(talk_of($e->{steps}[1]), $talk, "the next step stays in it");
         is_deeply([map { @$_ } sql($db, "SELECT active, last_message,
-            last_message_at = '2026-12-06Z' FROM crmapi.conversation
-            WHERE id = '$talk'")], ["t", "Later", "t"],
-            "which is open again; what was said later is still the last");
+            last_message_at = '2026-12-06Z', unanswered FROM crmapi.conversation
+            WHERE id = '$talk'")], ["t", "Later", "t", "t"], "which is open again;"
+            . " what was said later is still the last, and waits for an answer");
     }
     my $e = enrolled($s, status => "approved", steps => [{}, { channel => "sms",
         to_identifier => "+49301", sms_body => "M" }, {}]);
@@ -370,25 +372,48 @@ subtest "which conversation a step that was sent is a message of" => sub {
         WHERE id = '$mail'");
     sent($s, $e, 3, $now);
     isnt(talk_of($e->{steps}[2]), $mail, "not one that was deleted meanwhile");
-    $e = enrolled($s, status => "approved", steps => [{}, {}, {}]);
+    $e = enrolled($s, status => "approved", steps => [{}, {},
+        { email_body => "x" x 300 }]);
     my $old = make("conversation", %{$s->{owned}}, type => 4, active => true,
-        contact_id => $e->{contact}, email => "own\@x.example");
+        contact_id => $e->{contact}, email => "own\@x.example", subject => "Own");
+    my $state = sub { value("enrollment", $e->{id}, "status") };
     my $number = sub { value("agent", $s->{bot},
         "number_of_conversations") + 0 };
     my $before = $number->();
     sent($s, $e, 1, $now);
     is($number->(), $before, "no conversation more: it was there");
-    is(value("conversation", $old, "email"), "own\@x.example",
-        "with whom it is stays so");
+    is(value("conversation", $old, "concat_ws(' ', email, subject)"),
+        "own\@x.example Own", "with whom and about what it is stays so");
+    is($state->(), "approved", "after the first step");
     sql($db, "UPDATE crmapi.conversation SET deleted = true, deleted_at = now()
         WHERE id = '$old'");
     sent($s, $e, 2, $now);
     is($number->(), $before + 1, "one more: it is new");
+    is($state->(), "running", "after the second one");
     sql($db, "UPDATE crmapi.conversation SET deleted = false, deleted_at = NULL
         WHERE id = '$old'");
     sent($s, $e, 3, $now);
-    is(talk_of($e->{steps}[2]), talk_of($e->{steps}[1]),
-        "it stays in that of the step before");
+    my $last = talk_of($e->{steps}[2]);
+    is($state->(), "completed", "after the last one");
+    is($last, talk_of($e->{steps}[1]), "it stays in that of the step before");
+    is(value("conversation", $last, "length(last_message)"), 255,
+        "which has the begin of what it says");
+};
+
+subtest "a step that was sent while its enrollment ended" => sub {
+    my $s = space();
+    for my $status (qw(stopped_user failed)) {
+        my $e = enrolled($s, status => $status, steps => [{}, {}]);
+        sent($s, $e, 1, "2026-12-04 10:00:00Z", "x" x 2000);
+        is(value("enrollment_step", $e->{steps}[0], "status || ' '
+            || length(provider_id)"), "sent 1000", "$status: it was sent, whatever"
+            . " its provider calls it");
+        ok(talk_of($e->{steps}[0]), "$status: which a conversation shows");
+        is(value("enrollment", $e->{id}, "status"), $status, "$status: it stays so");
+        is(sql($db, "SELECT count(*) FROM crmapi.job WHERE state = 'ready'
+            AND payload ->> 'enrollment_id' = '$e->{id}'"), 0,
+            "$status: nothing follows");
+    }
 };
 
 subtest "a step that was returned: it and its message say why" => sub {
@@ -549,7 +574,7 @@ subtest "19.4 an event tells who waits for one of its workspace, and nobody else
     is($told->("", $w), "none", "nobody waits: nothing is told");
     is($told->($waits, $other), "none", "not of another workspace");
     is($told->($waits, $w), $w->{id}, "somebody waits: it is told");
-    is($waiting->(), 0, "no lock is left");
+    ok(wait_for(sub { !$waiting->() }), "no lock is left");
 };
 
 # The table of channels in C and what SQL knows of them.

@@ -7,6 +7,8 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
+use CrmTest::Citus;
 use CrmTest::Data;
 use CrmTest::Process qw(spawn end_process);
 use CrmTest::Receiver;
@@ -113,6 +115,11 @@ subtest "13.4 every type, with data as the API shows it" => sub {
     $c->delete("/api/v1/activities/$older");
     $c->patch("/api/v1/companies/$company", { industry => "x" });
     shows($w, "company.updated", $company, "companies/$company");
+    my $its = insert($w, "activity", company_id => $company, activity_type => "note",
+        created_at => "2100-01-01T00:00:00Z");
+    $c->patch("/api/v1/companies/$company", { industry => "y" });
+    shows($w, "company.updated", $company, "companies/$company");
+    $c->delete("/api/v1/activities/$its");
     my ($pipeline, $stage) = (uuid(), uuid());
     $w->import_objects([{ object => "pipeline", name => "P", %own,
         id => $pipeline }, { object => "pipeline_stage", name => "S", %own,
@@ -491,6 +498,7 @@ subtest "13.4 off: nothing is written" => sub {
         "switched off: the same");
     $c->patch("/api/v1/contacts/$id", { notes => "z" });
     is(count_events($w), 1, "nothing more is written");
+    is(count_rows($w, "event_feed"), 0, "as if it had never been on");
     $w->log_on;
     error_is($c->get("/api/v1/events?cursor=$cursor"), 410, "gone",
         "and on again: there is a gap");
@@ -499,6 +507,25 @@ subtest "13.4 off: nothing is written" => sub {
         my ($code) = crmapictl($database, "workspace", "set", $w->id, @$bad);
         is($code, 2, "workspace set @$bad: refused");
     }
+};
+
+subtest "13.4 on: when nobody writes any more who has not seen that" => sub {
+    plan(skip_all => "Citus looks at the server of the workspace")
+        if CrmTest::Citus::wanted();
+    my $w = workspace($httpd);
+    my $id = uuid();
+    my $end = holding($database, "INSERT INTO crmapi.company (id, workspace_id,"
+        . " bot_id, name) VALUES ('$id', '@{[$w->id]}', '@{[$w->agent]}', 'L')");
+    my $on = CrmTest::Child->start(sub { $w->log_on; 1 });
+    ok(wait_for(sub { sql($database, "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event = 'PgSleep'
+          AND query ~ 'event_log_wait'") }), "the command waits for a writer");
+    is(scalar @{told($w)}, 0, "though the log is on");
+    $end->("COMMIT");
+    $on->result;
+    is_deeply(told($w), [], "what it has written is not in the log");
+    is($w->client->get("/api/v1/companies/$id")->data->{name}, "L",
+        "but in the lists, which are read next");
 };
 
 subtest "13.4 the same table feeds webhooks" => sub {

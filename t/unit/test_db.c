@@ -206,6 +206,46 @@ START_TEST(session_speaks_utf8_utc_iso)
 }
 END_TEST
 
+START_TEST(a_session_has_its_settings_whatever_its_role_has)
+{
+    static const struct {
+        const char *name, *strange, *is;
+        int generic;            /* for those that want generic plans */
+    } cases[] = {
+        {"array_nulls", "off", "on", 0},
+        {"client_min_messages", "error", "warning", 0},
+        {"default_transaction_isolation", "serializable", "read committed", 0},
+        {"jit", "on", "off", 0},
+        {"gin_fuzzy_search_limit", "5", "0", 0},
+        {"gin_pending_list_limit", "64kB", "256kB", 0},
+        {"plan_cache_mode", "force_custom_plan", "force_generic_plan", 1},
+        {"enable_seqscan", "on", "off", 1},
+    };
+    const char *options = "";
+
+    for (int i = 0; i < COUNT(cases); i++) {
+        options = apr_pstrcat(pool, options, " -c ", cases[i].name, "=",
+                              cases[i].strange, NULL);
+    }
+    PQfinish(pg);
+    setenv("PGOPTIONS", options, 1);
+    pg = PQconnectdb(getenv("CRM_TEST_DATABASE"));
+    unsetenv("PGOPTIONS");
+    for (int generic = 0; generic < 2; generic++) {
+        const crm_conn_options_t wanted = {1, generic, 0};
+
+        adopt(&wanted);
+        for (int i = 0; i < COUNT(cases); i++) {
+            ck_assert_str_eq(ask(apr_pstrcat(pool, "SHOW ", cases[i].name,
+                                             NULL)),
+                             cases[i].generic > generic ? cases[i].strange
+                             : cases[i].is);
+        }
+        terminate();            /* the next session is a new one */
+    }
+}
+END_TEST
+
 START_TEST(session_is_set_in_one_round_trip_and_once)
 {
     char text[65536];
@@ -1619,6 +1659,8 @@ static void add_sessions(TCase *tests)
 {
     tcase_add_test(tests, values_are_bound);
     tcase_add_test(tests, session_speaks_utf8_utc_iso);
+    tcase_add_test(tests,
+                   a_session_has_its_settings_whatever_its_role_has);
     tcase_add_test(tests, session_is_set_in_one_round_trip_and_once);
     tcase_add_test(tests, notices_stay_off_stderr);
     tcase_add_test(tests, adopt_rolls_back_what_was_left_open);
