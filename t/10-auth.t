@@ -265,6 +265,15 @@ subtest "3.1 a vhost bound to a workspace takes only its keys" => sub {
     status_is($other->client->get("/api/v1/agents"), 200,
         "where nothing is bound that key is fine");
     $_->stop for $bound, $by_id;
+    my $id = sql($database, "SELECT id FROM crmapi.api_key WHERE workspace_id = '"
+        . $other->id . "'");
+    for my $server ([$bound, "bound-$$"], [$by_id, $w->id]) {
+        my ($s, $name) = @$server;
+        my @lines = grep { /CRM1009/ } split /\n/, $s->log_text;
+        is(scalar @lines, 2, "the log says why, each time");
+        like($lines[0], qr/crmapi:info.*the\ key\ $id\ of\ the\ workspace\ \S+\ is\ refused:
+            \ CrmApiWorkspace\ is\ \Q$name\E/x, "which key, and which workspace");
+    }
     for my $s ($bound, $by_id) {
         unlike($s->log_text . $s->access_log, qr/\Q@{[substr $_, 9]}\E/,
             "3.4: no key in the logs") for $w->key, $other->key;

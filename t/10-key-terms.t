@@ -224,6 +224,8 @@ subtest "a key is good for its addresses only" => sub {
     is($elsewhere->body, $stranger->body, "as a key that does not exist");
     is_deeply([sort map { $_->[0] } @{$elsewhere->{headers}}],
         [sort map { $_->[0] } @{$stranger->{headers}}], "in all headers");
+    like($httpd->log_text, qr/CRM1009:\ the\ key\ $id\ of\ the\ workspace\ \S+\ is
+        \ refused:\ its\ addresses\ do\ not\ have\ 192\.0\.2\.9\ /x, "the log says why");
     budget_is(ask($key, "203.0.113.7"), 8, 2, "what is refused is not charged"
         . " to the key");
 };

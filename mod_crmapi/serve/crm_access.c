@@ -38,6 +38,19 @@ static crm_error_t *unauthorized(const crm_call_t *call)
                             call->pool);
 }
 
+/* The same with a line in the log: WHY CALL's key, which exists, is refused, and WHAT
+ * has decided that. Outsiders learn nothing of it. */
+static crm_error_t *not_here(const crm_call_t *call, const char *why,
+                             const char *what)
+{
+    crm_error_t *error = unauthorized(call);
+
+    error->log = apr_psprintf(call->pool, "CRM1009: the %s %s of the workspace %s is"
+                              " refused: %s %s", call->credential->is_key ? "key"
+                              : "token", call->key.key_id, call->key.slug, why, what);
+    return error;
+}
+
 /* Set *HASH to that of the key in CALL's request (contract 3). */
 static crm_error_t *read_key(unsigned char hash[CRM_KEY_HASH_LEN],
                              crm_call_t *call)
@@ -69,6 +82,11 @@ static int permits_address(const crm_call_t *call)
     return crm_networks_have(networks, count, call->request->address);
 }
 
+static crm_error_t *not_from(const crm_call_t *call)
+{
+    return not_here(call, "its addresses do not have", call->request->address);
+}
+
 /* Refuse CALL, whose key is used from a forbidden address, as if its key were
  * unknown. The key may have new terms: read them first, at most every
  * REFRESH_US. */
@@ -82,7 +100,7 @@ static crm_error_t *refuse_address(crm_call_t *call)
         }
     }
     CRM_ERR(crm_look_up_charge(call));
-    return unauthorized(call);
+    return not_from(call);
 }
 
 /* Set CALL's key to the one in its request (contract 3). */
@@ -100,10 +118,10 @@ static crm_error_t *authenticate(crm_call_t *call)
     }
     if (settings->workspace && strcmp(settings->workspace, key->slug)
         && apr_cstr_casecmp(settings->workspace, key->workspace_id)) {
-        return unauthorized(call);
+        return not_here(call, "CrmApiWorkspace is", settings->workspace);
     }
     if (!permits_address(call)) {
-        CRM_ERR(known ? refuse_address(call) : unauthorized(call));
+        CRM_ERR(known ? refuse_address(call) : not_from(call));
     }
     call->response->workspace_id = key->workspace_id;
     call->response->key_id = key->key_id;
