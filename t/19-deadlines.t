@@ -128,7 +128,7 @@ subtest "a client that has gone" => sub {
             "$how: its read is cancelled");
         $let_go->();
     }
-    ok($patient->wait_log(qr/CRM2008: database: the client has closed the/),
+    ok($patient->wait_log(qr/CRM2008: database: nobody wants the answer/),
         "which is logged");
     my $let_go = holding("LOCK TABLE crmapi.contact");
     my $writer = $ask->("PATCH", '{"notes":"kept"}');

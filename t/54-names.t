@@ -13,6 +13,7 @@ use CrmTest::Process qw(end_process);
 use CrmTest::Redis;
 use CrmTest::Shared qw(is_back ask brief $LIMIT $PATIENT);
 use File::Temp qw(tempdir);
+use IO::Select;
 use IO::Socket::INET;
 use Time::HiRes qw(time);
 
@@ -152,6 +153,55 @@ subtest "crmapid and a name service that is silent about its database" => sub {
     my $began = time;
     $worker->stop;
     cmp_ok(time - $began, "<", 6 * busy(), "it ends without an answer");
+};
+
+# How many sockets have, or try to get, a connection to PORT of 127.0.0.1.
+sub connecting {
+    my $to = sprintf "0100007F:%04X", $_[0];
+    return scalar(() = read_file("/proc/net/tcp") =~ /: \S+ $to 0[12] /g);
+}
+
+# How crmapid is told to end, and the line that says that it has.
+my %ends = (TERM => qr/CRM3009/, HUP => qr/CRM3001.*CRM3001/s);
+
+subtest "crmapid ends, and its database's host says nothing" => sub {
+    my ($server, $database, $conninfo) = server_at("127.0.0.1");
+    my ($port) = $conninfo =~ /port=(\d+)/;
+    for my $connects (0, 1) {
+        for my $signal (sort keys %ends) {
+            my $worker = worker(database => $database, conninfo => $conninfo
+                . " connect_timeout=60", conf => { status_listen => "127.0.0.1:"
+                . free_port() }, expect_log => [qr/CRM2001: /, qr/CRM3003/]);
+            end_process(delete $server->{pid}, "INT", 20);
+            # it takes no connection, or takes it and says nothing
+            my $silent = $connects ? IO::Socket::INET->new(Listen => 128,
+                LocalAddr => "127.0.0.1", LocalPort => $port, ReuseAddr => 1)
+                : silent("127.0.0.1", $port);
+            ok(wait_for(sub { $worker->log_text =~ /CRM3003/ }, 20), "it is away");
+            # each thread tries twice a second
+            ok(wait_for(sub { connecting($port) >= 8 }, 20), "all connect");
+            my $began = time;
+            kill $signal => $worker->pid;
+            ok(wait_for(sub { $worker->log_text =~ $ends{$signal} }, 40), $signal);
+            cmp_ok(time - $began, "<", 6 * busy(), "it does not wait for the host");
+            $worker->stop;
+            cmp_ok(time - $began, "<", 12 * busy(), "it ends");
+            undef $silent;
+            $server->launch;
+        }
+    }
+};
+
+subtest "crmapid waits for its database, whose host says nothing" => sub {
+    my $silent = IO::Socket::INET->new(Listen => 128, LocalAddr => "127.0.0.1");
+    my $worker = worker(no_start => 1, conninfo => "host=127.0.0.1 port="
+        . $silent->sockport . " dbname=x connect_timeout=60");
+    $worker->{no_wait} = 1;
+    $worker->start;
+    ok(wait_for(sub { IO::Select->new($silent)->can_read(0) }, 20), "it connects");
+    my $began = time;
+    $worker->stop;
+    cmp_ok(time - $began, "<", 6 * busy(), "it ends at once");
 };
 
 subtest "several names, of which one has no answer" => sub {

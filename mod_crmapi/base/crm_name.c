@@ -5,13 +5,13 @@
 #include <dlfcn.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "apr_time.h"
 
 #include "crm_cond.h"
+#include "crm_thread.h"
 #include "crm_time.h"
 
 /* How long an answer that was late is kept for who asks again. */
@@ -75,23 +75,6 @@ static void prepare(void)
     }
 }
 
-/* Start a thread, without signals, that asks QUESTION. Return whether it runs. */
-static int start(question_t *question)
-{
-    sigset_t all, before;
-    pthread_t thread;
-    int error;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, NULL, ask, question);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!error) {
-        pthread_detach(thread);
-    }
-    return !error;
-}
-
 static void free_question(question_t *question)
 {
     if (question->found) {
@@ -149,7 +132,7 @@ static question_t *begin(const char *host, const char *port)
     q->asked = crm_time_monotonic();
     q->host = strdup(host);
     q->port = port ? strdup(port) : NULL;
-    if (!q->host || (port && !q->port) || !start(q)) {
+    if (!q->host || (port && !q->port) || !crm_thread_start(ask, q)) {
         free_question(q);
         return NULL;
     }

@@ -13,6 +13,7 @@
 #include "crm_db_error.h"
 #include "crm_db_prepared.h"
 #include "crm_db_private.h"
+#include "crm_dial.h"
 #include "crm_hosts.h"
 #include "crm_sql.h"
 #include "crm_time.h"
@@ -363,7 +364,9 @@ int crm_conn_connect(crm_conn_t *conn, apr_pool_t *pool)
             NULL};
 
         PQfinish(conn->pg);
-        conn->pg = PQconnectdbParams(keywords, values, 1);
+        conn->pg = crm_dial(keywords, values, conn->unwanted,
+                            conn->unwanted_baton);
+        conn->unneeded = !conn->pg && crm_conn_unwanted(conn);
         PQsetNoticeReceiver(conn->pg, take_notice, conn);
     }
     return !conn->nameless && PQstatus(conn->pg) == CONNECTION_OK;
@@ -378,10 +381,12 @@ crm_error_t *crm_conn_open(crm_conn_t **conn_p, const char *conninfo,
     CRM_ERR(check_conninfo(conninfo, scratch_pool));
     conn = conn_create(NULL, options, result_pool);
     conn->conninfo = apr_pstrdup(result_pool, conninfo);
+    crm_conn_watch(conn, options->unwanted, options->unwanted_baton);
     apr_pool_cleanup_register(result_pool, conn, finish_cleanup,
                               apr_pool_cleanup_null);
     if (!crm_conn_connect(conn, scratch_pool)) {
-        return conn->nameless ? crm_db_nameless(scratch_pool)
+        return conn->nameless || conn->unneeded
+               ? crm_db_failure(conn, NULL, scratch_pool)
                : conn->pg ? open_error(conn->pg, scratch_pool)
                : crm_error_logf(CRM_E_UNAVAILABLE, scratch_pool, "no memory");
     }

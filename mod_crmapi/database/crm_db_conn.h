@@ -30,6 +30,9 @@ typedef struct crm_conn_options_t {
                                    for statements that run once */
     apr_interval_time_t timeout; /* of each call, including its retries, in
                                    microseconds; 0: no limit */
+    int (*unwanted)(void *baton); /* of crm_conn_open(): for crm_conn_watch(),
+                                   from the first connect on; NULL: not */
+    void *unwanted_baton;
 } crm_conn_options_t;
 
 /* Set *CONN_P to the crm_conn_t of PG, a connection that another component
@@ -68,7 +71,8 @@ void crm_conn_settings(const char **names_p, const char **values_p,
 
 /* Let the statements that CONN runs from now on be cancelled when UNWANTED
  * returns nonzero for BATON, because nobody wants their result any more. It is
- * called every 50 milliseconds while a statement runs. The error of such a
+ * called every 50 milliseconds while a statement runs, and while a connection of
+ * crm_conn_open() is opened again, which is then given up. The error of such a
  * statement is CRM_E_REQUEST_TIMEOUT (CRM2008), and the connection is reset
  * before its next use. NULL, or the next crm_conn_adopt(), ends this. Not for
  * writes that somebody waits for: they would be done or not, depending on the

@@ -9,6 +9,9 @@
 #include "crm_db_conn.h"
 #include "crm_db_prepared.h"
 
+/* Interval at which a connection asks whether it, or a result, is still wanted. */
+#define CRM_DB_WATCH_TIME apr_time_from_msec(50)
+
 /* A connection. */
 struct crm_conn_t {
     PGconn *pg;
@@ -24,7 +27,8 @@ struct crm_conn_t {
     int (*unwanted)(void *baton); /* crm_conn_watch(); NULL: not watched */
     void *unwanted_baton;
     int unneeded;               /* the cancel request was sent because the
-                                   result was unwanted */
+                                   result was unwanted, or the connection was
+                                   given up for that: no PG */
     int silent;                 /* the cancellation was not confirmed */
     int nameless;               /* the name service is silent */
     int unconfirmed;            /* the server has committed, but gave up waiting

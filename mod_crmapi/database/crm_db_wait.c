@@ -3,22 +3,18 @@
 #include "crm_db_error.h"
 #include "crm_db_private.h"
 #include "crm_hosts.h"
+#include "crm_thread.h"
 #include "crm_time.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 /* Time for the server to confirm a cancellation. */
 #define CANCEL_TIME apr_time_from_sec(2)
-
-/* Interval at which a connection asks whether a result is still wanted. */
-#define WATCH_TIME apr_time_from_msec(50)
 
 /* The maximum number of threads that send cancel requests. */
 #define CANCELS_MAX 16
@@ -51,25 +47,6 @@ static void *cancel_main(void *data)
     return NULL;
 }
 
-/* Start cancel_main() with REQUEST in a thread with all signals blocked. Return
- * 0 on failure. */
-static int start_cancel(PGcancel *request)
-{
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    pthread_t thread;
-    int failed;
-
-    sigfillset(&all);
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    failed = pthread_create(&thread, &attributes, cancel_main, request);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return !failed;
-}
-
 /* Ask the server to cancel PG's statement. PQcancel() connects to the server
  * and has no timeout, so it runs in a thread of its own. The thread hangs if
  * the server does not answer, so the number of these threads is limited. */
@@ -78,7 +55,7 @@ static void cancel(PGconn *pg)
     PGcancel *request = NULL;
 
     if (__atomic_add_fetch(&cancels, 1, __ATOMIC_RELAXED) <= CANCELS_MAX
-        && (request = PQgetCancel(pg)) && start_cancel(request)) {
+        && (request = PQgetCancel(pg)) && crm_thread_start(cancel_main, request)) {
         return;
     }
     PQfreeCancel(request);
@@ -92,8 +69,8 @@ static int poll_time(const crm_conn_t *conn)
     apr_interval_time_t left = conn->until - crm_time_monotonic();
 
     if (conn->unwanted && !conn->cancelled
-        && (!conn->until || left > WATCH_TIME)) {
-        left = WATCH_TIME;
+        && (!conn->until || left > CRM_DB_WATCH_TIME)) {
+        left = CRM_DB_WATCH_TIME;
     }
     else if (!conn->until) {
         return -1;
@@ -278,13 +255,13 @@ crm_error_t *crm_db_late(apr_interval_time_t timeout, int cancelled,
                           ? ", so the statement was cancelled" : "");
 }
 
-/* Return, in POOL, the error of a statement that was cancelled because its result was
- * unwanted. */
+/* Return, in POOL, the error of a statement that was cancelled, or of a connection that
+ * was given up, because it was unwanted. */
 static crm_error_t *unneeded(apr_pool_t *pool)
 {
     return crm_error_logf(CRM_E_REQUEST_TIMEOUT, pool,
-                          "CRM2008: database: the client has closed the"
-                          " connection, so the statement was cancelled");
+                          "CRM2008: database: nobody wants the answer any"
+                          " more, so the statement was cancelled");
 }
 
 crm_error_t *crm_db_lost(apr_pool_t *result_pool)
@@ -314,7 +291,7 @@ crm_error_t *crm_db_failure(crm_conn_t *conn, const PGresult *result,
     int ended = conn->cancelled && state && !strcmp(state, "57014");
 
     conn->read_only |= state && !strcmp(state, "25006");
-    if (ended && conn->unneeded) {
+    if (conn->unneeded && (ended || !conn->pg)) {
         return unneeded(result_pool);
     }
     if (conn->nameless) {

@@ -222,7 +222,9 @@ static client_t *prepare(int i, const char *text, const char *first,
                                          client, -1, 0, NULL};
     client->timeout = LONG;
     error = crm_conn_open(&client->conn, getenv("CRM_TEST_DATABASE"),
-                          &(crm_conn_options_t){1, 1, LONG}, client->pool,
+                          &(crm_conn_options_t){
+                              .named_statements = 1, .generic_plans = 1,
+                              .timeout = LONG}, client->pool,
                           client->pool);
     ck_assert_ptr_null(error);
     return client;
@@ -556,7 +558,9 @@ END_TEST
 
 START_TEST(no_answer_in_time)
 {
-    const crm_conn_options_t hasty = {1, 1, apr_time_from_msec(300)};
+    const crm_conn_options_t hasty = {
+        .named_statements = 1, .generic_plans = 1,
+        .timeout = apr_time_from_msec(300)};
 
     for (int i = 0; i < 3; i++) {
         prepare(i, LOCKED, "7", "x");

@@ -15,6 +15,7 @@
 
 #include "crm_buf.h"
 #include "crmapid_curl.h"
+#include "crmapid_ending.h"
 #include "crmapid_relay.h"
 
 #define MAIL_CHANNEL (&crm_channels[CRM_CHANNEL_EMAIL])
@@ -323,10 +324,10 @@ START_TEST(a_daemon_that_ends_waits_for_what_was_sent)
     config->provider_url = apr_psprintf(crm_check_pool(), "%s://127.0.0.1:%d",
                                         _i ? "https" : "http", port);
     config->provider_timeout = _i ? SERVER_LONG : apr_time_from_sec(4);
-    crmd_curl_end(1);
+    crmd_ending(1);
     crmd_relay_send(&receipt, &crmd_relay_http, &sms, config,
                     crm_check_pool());
-    crmd_curl_end(0);
+    crmd_ending(0);
     close(fd);
     ck_assert_msg(receipt.verdict == (_i ? CRMD_NOT_NOW : CRMD_UNKNOWN),
                   "%d: %s", receipt.verdict, receipt.reason);

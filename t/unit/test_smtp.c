@@ -7,6 +7,7 @@
 
 #include "apr_strings.h"
 
+#include "crmapid_ending.h"
 #include "crmapid_relay.h"
 #include "crmapid_smtp_id.h"
 
@@ -601,12 +602,12 @@ START_TEST(a_daemon_that_ends_waits_only_for_who_may_have_the_mail)
     if (may_have) {
         config->smtp_timeout = wait;
     }
-    crmd_curl_end(1);
+    crmd_ending(1);
     took = -apr_time_now();
     crmd_relay_send(&receipt, &crmd_relay_smtp, &msg, config,
                     crm_check_pool());
     took += apr_time_now();
-    crmd_curl_end(0);
+    crmd_ending(0);
     server_stop_soon(&server, 1);
     ck_assert_msg(receipt.verdict == silences[_i].verdict, "verdict %d: %s",
                   receipt.verdict, receipt.reason);

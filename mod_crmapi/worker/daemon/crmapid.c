@@ -26,6 +26,7 @@
 #include "crm_time.h"
 #include "crmapid_check.h"
 #include "crmapid_daemon.h"
+#include "crmapid_ending.h"
 #include "crmapid_journal.h"
 #include "crmapid_log.h"
 #include "crmapid_sample.h"
@@ -200,6 +201,17 @@ static void block_signals(sigset_t *set)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* Return whether a signal of block_signals() has arrived. BATON is not used. */
+static int has_signal(void *baton)
+{
+    sigset_t pending;
+
+    (void)baton;
+    sigpending(&pending);
+    return sigismember(&pending, SIGTERM) || sigismember(&pending, SIGINT)
+           || sigismember(&pending, SIGHUP);
+}
+
 /* Wait up to SECONDS for a signal of SET. Return it, 0 if none arrived. */
 static int wait_signal(const sigset_t *set, int seconds)
 {
@@ -307,9 +319,9 @@ static crm_error_t *wait_for_database(int *signal_p, service_t *service)
     *signal_p = 0;
     apr_pool_create(&scratch, service->run_pool);
     while (!*signal_p
-           && (error = crmd_check_database(service->config, scratch))
-           && error->code == CRM_E_UNAVAILABLE) {
-        if (said != awaited(error)) {
+           && (error = crmd_check_database(service->config, has_signal, scratch))
+           && (error->code == CRM_E_UNAVAILABLE || has_signal(NULL))) {
+        if (said != awaited(error) && !has_signal(NULL)) {
             said = awaited(error);
             crmd_log_error(CRM_LOG_ERR, error);
             crmd_logf(CRM_LOG_WARNING, "%s", said);
@@ -378,7 +390,9 @@ static crm_error_t *serve_once(int *signal_p, service_t *service)
     if (!error && !*signal_p) {
         error = run_daemon(signal_p, service);
     }
+    crmd_ending(1);
     crmd_status_stop(service->status);
+    crmd_ending(0);
     return error;
 }
 

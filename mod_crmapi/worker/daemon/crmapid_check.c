@@ -77,6 +77,7 @@ crm_error_t *crmd_config_check(const crmd_config_t *config, apr_pool_t *pool)
 }
 
 crm_error_t *crmd_check_database(const crmd_config_t *config,
+                                 int (*unwanted)(void *baton),
                                  apr_pool_t *scratch_pool)
 {
     crm_conn_t *conn = NULL;
@@ -84,8 +85,8 @@ crm_error_t *crmd_check_database(const crmd_config_t *config,
     crm_error_t *error;
 
     apr_pool_create(&pool, scratch_pool);
-    error = crmd_conn_first(&conn, config, config->answer_time, pool,
-                            scratch_pool);
+    error = crmd_conn_first(&conn, config, config->answer_time, unwanted,
+                            pool, scratch_pool);
     apr_pool_destroy(pool);
     return error;
 }

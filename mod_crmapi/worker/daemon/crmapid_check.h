@@ -10,9 +10,10 @@
  * setting. */
 crm_error_t *crmd_config_check(const crmd_config_t *config, apr_pool_t *pool);
 
-/* Check CONFIG's database, with a connection that is closed again. Errors: those of
- * crmd_conn_first(). */
+/* Check CONFIG's database, with a connection that is closed again, unless UNWANTED
+ * returns nonzero meanwhile. Errors: those of crmd_conn_first(). */
 crm_error_t *crmd_check_database(const crmd_config_t *config,
+                                 int (*unwanted)(void *baton),
                                  apr_pool_t *scratch_pool);
 
 #endif /* CRMAPID_CHECK_H */

@@ -10,7 +10,7 @@
 #include "crm_cond.h"
 #include "crmapid_actor.h"
 #include "crmapid_conn.h"
-#include "crmapid_curl.h"
+#include "crmapid_ending.h"
 #include "crmapid_heartbeat.h"
 #include "crmapid_poller.h"
 #include "crmapid_pool.h"
@@ -147,7 +147,7 @@ static void join(apr_thread_t *thread)
 
 void crmd_daemon_stop(crmd_daemon_t *daemon)
 {
-    crmd_curl_end(1);
+    crmd_ending(1);
     crmd_lmtp_stop(daemon->lmtp);
     pthread_mutex_lock(&daemon->mutex);
     daemon->stopping = 1;
@@ -166,7 +166,6 @@ void crmd_daemon_stop(crmd_daemon_t *daemon)
     join(daemon->poller);
     join(daemon->upkeep);
     join(daemon->heartbeat);
-    crmd_curl_end(0);
 }
 
 crm_error_t *crmd_daemon_start(crmd_daemon_t **daemon_p,
@@ -212,7 +211,7 @@ crm_error_t *crmd_daemon_once(const crmd_config_t *config, const char *moment,
     crm_error_t *error;
 
     own->lease = ONCE_LEASE;
-    CRM_ERR(crmd_conn_first(&actor->conn, own, actor->timeout,
+    CRM_ERR(crmd_conn_first(&actor->conn, own, actor->timeout, NULL,
                             actor->conn_pool, actor->pool));
     error = crmd_heartbeat(actor);
     for (int lane = 0; lane < CRMD_LANES && !error; lane++) {

@@ -6,6 +6,7 @@
 
 #include "crm_hosts.h"
 #include "crm_schema.h"
+#include "crmapid_ending.h"
 #include "crmapid_mark.h"
 #include "crmapid_stats.h"
 
@@ -28,15 +29,16 @@ static crm_error_t *check_schema(crm_conn_t *conn, apr_pool_t *pool)
                  : NULL;
 }
 
-/* As crmd_conn_open(). FIRST: the schema is checked, too. */
+/* As crmd_conn_open(), with UNWANTED. FIRST: the schema is checked, too. */
 static crm_error_t *open_conn(crm_conn_t **conn_p, const crmd_config_t *config,
-                              apr_interval_time_t timeout, int first,
+                              apr_interval_time_t timeout,
+                              int (*unwanted)(void *baton), int first,
                               apr_pool_t *conn_pool, apr_pool_t *scratch_pool)
 {
     const crm_conn_options_t options = {
         .named_statements = config->named_statements ? CRM_NAMES_OWN
                                                       : CRM_NAMES_OFF,
-        .generic_plans = 1, .timeout = timeout};
+        .generic_plans = 1, .timeout = timeout, .unwanted = unwanted};
     crm_error_t *error;
 
     if (*conn_p) {
@@ -66,7 +68,8 @@ crm_error_t *crmd_conn_open(crm_conn_t **conn_p, const crmd_config_t *config,
                             apr_interval_time_t timeout, apr_pool_t *conn_pool,
                             apr_pool_t *scratch_pool)
 {
-    return open_conn(conn_p, config, timeout, 0, conn_pool, scratch_pool);
+    return open_conn(conn_p, config, timeout, crmd_ending_unwanted, 0,
+                     conn_pool, scratch_pool);
 }
 
 const char *crmd_conn_label(const crmd_config_t *config,
@@ -81,11 +84,12 @@ const char *crmd_conn_label(const crmd_config_t *config,
 }
 
 crm_error_t *crmd_conn_first(crm_conn_t **conn_p, const crmd_config_t *config,
-                             apr_interval_time_t timeout, apr_pool_t *conn_pool,
+                             apr_interval_time_t timeout,
+                             int (*unwanted)(void *baton), apr_pool_t *conn_pool,
                              apr_pool_t *scratch_pool)
 {
-    crm_error_t *error = open_conn(conn_p, config, timeout, 1, conn_pool,
-                                   scratch_pool);
+    crm_error_t *error = open_conn(conn_p, config, timeout, unwanted, 1,
+                                   conn_pool, scratch_pool);
 
     if (error && error->log) {
         error->log = apr_pstrcat(scratch_pool, error->log, crmd_conn_label(

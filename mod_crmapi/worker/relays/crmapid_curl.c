@@ -15,15 +15,13 @@
 #include "crm_name.h"
 #include "crm_text.h"
 #include "crm_time.h"
+#include "crmapid_ending.h"
 
 /* Maximum bytes of an answer's headers. */
 #define HEADERS_MAX 65536
 
 /* Longest Retry-After that is honoured, in seconds. */
 #define RETRY_AFTER_MAX 86400
-
-/* How long a server that says nothing is waited for once the daemon ends. */
-#define END_TIME apr_time_from_sec(2)
 
 /* An answer that is being received. */
 typedef struct receiving_t {
@@ -42,23 +40,6 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void init_library(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-/* When the daemon began to end, on crm_time_monotonic(); 0: it does not. Atomic. */
-static apr_int64_t ending;
-
-void crmd_curl_end(int ends)
-{
-    __atomic_store_n(&ending, ends ? crm_time_monotonic() : 0,
-                     __ATOMIC_RELAXED);
-}
-
-int crmd_curl_is_over(apr_time_t moved)
-{
-    apr_int64_t since = __atomic_load_n(&ending, __ATOMIC_RELAXED);
-
-    return since && crm_time_monotonic() - (since > moved ? since : moved)
-                    > END_TIME;
 }
 
 /* Why this thread's last transfer got no socket; 0: it did. libcurl does not tell. */
@@ -182,7 +163,7 @@ const char *crmd_curl_reason(CURL *curl, CURLcode code,
     const char *text = *error_text ? error_text : curl_easy_strerror(code);
     const char *tls = tls_reason(text, result_pool);
 
-    if (code == CURLE_ABORTED_BY_CALLBACK && crmd_curl_is_over(0)) {
+    if (code == CURLE_ABORTED_BY_CALLBACK && crmd_ending_over(0)) {
         return "no answer, and crmapid ends";
     }
     for (size_t i = 0; i < CRM_NELTS(meanings); i++) {
@@ -294,7 +275,7 @@ static int is_over(void *baton, curl_off_t down_total, curl_off_t down,
     (void)down;
     (void)up_total;
     (void)up;
-    return crmd_curl_is_over(receiving->begun)
+    return crmd_ending_over(receiving->begun)
            && !was_sent(receiving->curl, receiving->request->url);
 }
 

@@ -67,15 +67,6 @@ CURL *crmd_curl_create(const char *url, const char *protocols,
                        apr_interval_time_t timeout, const char *ca_file,
                        char *error_text);
 
-/* Note that the daemon begins to end, or, if ENDS is 0, that it has ended. Requests of
- * crmd_http_send() of which nothing was sent are then given up, unless their server
- * lets them within a few seconds. For any thread. */
-void crmd_curl_end(int ends);
-
-/* Return whether a transfer that has last moved at MOVED, on crm_time_monotonic(), is
- * to be given up because the daemon ends. The caller knows whether it may be. */
-int crmd_curl_is_over(apr_time_t moved);
-
 /* The largest error code of a service that is logged. A larger number could be
  * a phone number. */
 #define CRMD_CODE_MAX 999999

@@ -18,6 +18,7 @@
 #include "crm_time.h"
 
 #include "crmapid_curl.h"
+#include "crmapid_ending.h"
 #include "crmapid_mail_header.h"
 #include "crmapid_mime.h"
 #include "crmapid_relay.h"
@@ -218,7 +219,7 @@ static int is_over(void *baton, curl_off_t down_total, curl_off_t down,
     (void)up;
     return now > talk->until
         || (is_decided(talk) && now > talk->heard + QUIT_TIME)
-        || (talk->stage != STAGE_END && crmd_curl_is_over(talk->moved));
+        || (talk->stage != STAGE_END && crmd_ending_over(talk->moved));
 }
 
 /* ---- settings ------------------------------------------------------------ */
