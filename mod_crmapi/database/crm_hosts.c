@@ -161,6 +161,11 @@ const char *crm_hosts_cause(const char *text, apr_pool_t *result_pool)
     return cause;
 }
 
+int crm_hosts_tells(const char *text)
+{
+    return strstr(text, SERVER) || strstr(text, NAME);
+}
+
 const char *crm_hosts_fault(const char *conninfo, apr_pool_t *result_pool)
 {
     char *message = NULL;

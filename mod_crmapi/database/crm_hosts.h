@@ -18,6 +18,9 @@ const char *crm_hosts_value(const PQconninfoOption *options,
  * be a part of a password. */
 const char *crm_hosts_cause(const char *text, apr_pool_t *result_pool);
 
+/* Return whether TEXT, of a log, says why a host cannot be connected to. */
+int crm_hosts_tells(const char *text);
+
 /* Return why CONNINFO cannot be used, in RESULT_POOL, or NULL: libpq cannot
  * parse it, or its host contains '@'. The cause is an '@' in the password that
  * was not written as %40; libpq's messages would then show a part of the

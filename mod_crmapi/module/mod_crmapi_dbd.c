@@ -370,10 +370,9 @@ static crm_error_t *adopt(crm_conn_t **conn_p, crmapi_request_t *request,
         error = check_schema(request, *conn_p, p);
     }
     if (error && error->log) {
-        crmapi_pool_report(request->config->pool, CRMAPI_POOL_UNREACHABLE,
-                           APLOG_ERR, request->r->server,
+        crmapi_outage_tell(request->config->pool,
                            apr_pstrcat(p, error->log, " (", request->id, ")",
-                                       NULL));
+                                       NULL), APLOG_ERR, request->r->server, p);
         error->log = NULL;
     }
     return error;

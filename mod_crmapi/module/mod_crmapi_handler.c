@@ -21,6 +21,7 @@
 #include "mod_crmapi_body.h"
 #include "mod_crmapi_keepalive.h"
 #include "mod_crmapi_metrics.h"
+#include "mod_crmapi_outage.h"
 #include "mod_crmapi_pool.h"
 #include "mod_crmapi_request.h"
 #include "mod_crmapi_usage.h"
@@ -72,7 +73,7 @@ void crmapi_set_headers(crmapi_request_t *request, apr_off_t len)
 static void write_line(const crmapi_request_t *request)
 {
     const crm_response_t *response = &request->response;
-    const crmapi_pool_t *pool = request->config->pool;
+    crmapi_pool_t *pool = request->config->pool;
     request_rec *r = request->r;
     const char *text = apr_psprintf(r->pool, "%s [%s, request %s]",
                                     response->log, response->route
@@ -80,8 +81,8 @@ static void write_line(const crmapi_request_t *request)
                                     request->id);
 
     if (response->outage == CRM_OUTAGE_AWAY && pool) {
-        crmapi_pool_report(pool, CRMAPI_POOL_UNREACHABLE,
-                           (int)response->level, r->server, text);
+        crmapi_outage_tell(pool, text, (int)response->level, r->server,
+                           r->pool);
     }
     else if (response->outage != CRM_OUTAGE_REFUSAL || !pool
              || crmapi_pool_refusal_is_news(pool, response->log)) {

@@ -9,12 +9,15 @@
 #include "http_config.h"
 #include "http_log.h"
 
+#include "crm_hosts.h"
 #include "crm_probe.h"
 
 #include "mod_crmapi_config.h"
 #include "mod_crmapi_usable.h"
 
 APLOG_USE_MODULE(crmapi);
+
+#define CANNOT "CRM1305: the database cannot be used, so requests are answered 503: "
 
 /* mod_dbd has no message above APLOG_CRIT. */
 #define QUIET APLOG_ALERT
@@ -63,9 +66,7 @@ void crmapi_outage_report(const crmapi_pool_t *pool, int checked,
 {
     crmapi_pool_report(pool, CRMAPI_POOL_UNREACHABLE, APLOG_ERR, s,
                        apr_pstrcat(p, checked ? "CRM1305: the database does not "
-                                   "answer a check of it: "
-                                   : "CRM1305: the database cannot be used, so "
-                                   "requests are answered 503: ",
+                                   "answer a check of it: " : CANNOT,
                                    cause ? cause : "no answer", NULL));
 }
 
@@ -81,8 +82,9 @@ static const char *find_cause(const crmapi_pool_t *pool, apr_pool_t *p)
     return probe.pg ? NULL : probe.cause ? probe.cause : "no answer";
 }
 
-void crmapi_outage_explain(crmapi_pool_t *pool, const server_rec *s,
-                           apr_pool_t *p)
+/* Log why POOL gives no connection; if it gives one now, TEXT, of LEVEL. */
+static void explain(crmapi_pool_t *pool, const char *text, int level,
+                    const server_rec *s, apr_pool_t *p)
 {
     const char *cause;
 
@@ -91,10 +93,31 @@ void crmapi_outage_explain(crmapi_pool_t *pool, const server_rec *s,
         return;
     }
     cause = find_cause(pool, p);
-    crmapi_outage_report(pool, 0, cause ? cause : "mod_dbd got no connection, "
-                         "though there is one now; \"LogLevel dbd:error\" shows "
-                         "why", s, p);
+    if (cause) {
+        crmapi_outage_report(pool, 0, cause, s, p);
+    }
+    else {
+        crmapi_pool_report(pool, CRMAPI_POOL_UNREACHABLE, level, s, text);
+    }
     __atomic_store_n(&pool->explaining, 0, __ATOMIC_RELEASE);
+}
+
+void crmapi_outage_explain(crmapi_pool_t *pool, const server_rec *s,
+                           apr_pool_t *p)
+{
+    explain(pool, CANNOT "mod_dbd got no connection, though there is one now; "
+            "\"LogLevel dbd:error\" shows why", APLOG_ERR, s, p);
+}
+
+void crmapi_outage_tell(crmapi_pool_t *pool, const char *text, int level,
+                        const server_rec *s, apr_pool_t *p)
+{
+    if (crm_hosts_tells(text)) {
+        crmapi_pool_report(pool, CRMAPI_POOL_UNREACHABLE, level, s, text);
+    }
+    else {
+        explain(pool, text, level, s, p);
+    }
 }
 
 void crmapi_outage_few(const crmapi_pool_t *pool, const crm_conn_t *conn,

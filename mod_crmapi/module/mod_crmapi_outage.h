@@ -29,6 +29,12 @@ void crmapi_outage_report(const crmapi_pool_t *pool, int checked,
 void crmapi_outage_explain(crmapi_pool_t *pool, const server_rec *s,
                            apr_pool_t *p);
 
+/* The same after an error whose line of the log is TEXT, of LEVEL. A server that goes
+ * down only says that it ends a session: why there is no other one is said instead.
+ * TEXT is logged if it says that itself, or if there is one. */
+void crmapi_outage_tell(crmapi_pool_t *pool, const char *text, int level,
+                        const server_rec *s, apr_pool_t *p);
+
 /* Warn that the database of POOL gives no more connections than this process has, one
  * of which is CONN, and say why, unless there is no reason any more, or that was logged
  * recently. It takes at most CRMAPI_CHECK_TIME. Scratch memory is in P. */
