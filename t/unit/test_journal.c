@@ -123,7 +123,8 @@ START_TEST(days_are_kept_for_a_time)
         const char *name;
         int stays;
     } files[] = {
-        {"sent." ID ".20260131", 1}, {"sent." ID ".20260128", 1},
+        {"sent." ID ".20260131", 1}, {"sent." ID ".20260130", 1},
+        {"sent." ID ".20260129", 1}, {"sent." ID ".20260128", 1},
         {"sent." ID ".20260127", 0}, {"sent." ID ".20251231", 0},
         {"sent." OTHER ".20250101", 1}, {"sent." ID ".2025010", 1},
         {"sent." ID ".20250101x", 1}, {"other." ID ".20250101", 1},
@@ -142,6 +143,55 @@ START_TEST(days_are_kept_for_a_time)
     ck_assert_ptr_null(add(16));
     ck_assert(!exists("sent." ID ".20260128"));
     ck_assert(exists("sent." ID ".20260131"));
+}
+END_TEST
+
+/* A clock that is ahead for days, and is set right then, costs no day that is to be
+ * kept; nor does one that was behind when something was sent. */
+START_TEST(a_clock_that_is_wrong)
+{
+    const char *all = "";
+
+    now -= 5 * DAY;
+    open_journal();
+    for (int day = 0; day <= 5; day++, now += DAY) {
+        ck_assert_ptr_null(add(16 * day));
+    }
+    now = _i ? NOON + 1000 * DAY : NOON - 1000 * DAY;
+    for (int day = 0; day < 3; day++, now += DAY) {
+        open_journal();
+        ck_assert_ptr_null(crmd_journal_save(&numbers, crm_check_pool()));
+        ck_assert_ptr_null(add(16 * 7 + day));
+    }
+    now = NOON + 3 * DAY;
+    ck_assert_ptr_null(add(16 * 8));
+    open_journal();
+    for (int slot = 0; slot < 3; slot++) {
+        ck_assert_int_eq(numbers.slot[slot], slot ? 7 : 8);
+    }
+    ck_assert_ptr_null(add(16 * 9));
+    all = lines();
+    for (int day = 5; day <= 9; day += day == 5 ? 2 : 1) {
+        ck_assert_msg(strstr(all, apr_psprintf(crm_check_pool(), "{\"mark\":%d}",
+                                               16 * day)) != NULL,
+                      "%d: %s", day, all);
+    }
+}
+END_TEST
+
+/* A daemon that sends nothing begins each day all the same, with a heartbeat. */
+START_TEST(a_day_without_a_message)
+{
+    open_journal();
+    ck_assert_ptr_null(add(16 * 7 + 1));
+    for (int day = 0; day < 4; day++) {
+        now += DAY;
+        ck_assert_ptr_null(crmd_journal_save(&numbers, crm_check_pool()));
+    }
+    ck_assert(!exists("sent." ID ".20260131"));
+    ck_assert(exists("sent." ID ".20260204"));
+    open_journal();
+    ck_assert_int_eq(numbers.slot[1], 7);
 }
 END_TEST
 
@@ -381,6 +431,8 @@ int main(void)
 
     tcase_add_checked_fixture(journal, make_root, remove_root);
     tcase_add_test(journal, days_are_kept_for_a_time);
+    tcase_add_loop_test(journal, a_clock_that_is_wrong, 0, 2);
+    tcase_add_test(journal, a_day_without_a_message);
     tcase_add_test(journal, a_new_day);
     tcase_add_test(journal, the_mark_only_rises);
     tcase_add_test(journal, a_write_that_fails);

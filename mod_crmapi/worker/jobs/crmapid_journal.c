@@ -5,7 +5,11 @@
  *     RUN_DIR/sent.INSTANCE.20260131   a line for each message of that day, UTC
  *
  * The mark is older than the last lines, at most by a heartbeat: both are read.
- * It is replaced before a new day begins, so older days need not be read. */
+ * It is replaced before a new day begins, so older days need not be read.
+ *
+ * The host's clock may be wrong for hours or days. A clock that was set back does not
+ * begin an older day: its lines would be taken for old ones. One that is ahead deletes
+ * no more days than have come, as there is a file for each day that a daemon ran. */
 #include "crmapid_journal.h"
 
 #include <errno.h>
@@ -33,10 +37,11 @@
 static struct {
     char run_dir[1024];         /* "": none is */
     char instance[CRM_UUID_LEN + 1];
-    char day[DAY_LEN + 1];      /* of FD */
+    char day[DAY_LEN + 1];      /* of FD; "": it must be opened again */
+    char last[DAY_LEN + 1];     /* the last day that has begun */
     int fd;                     /* the file of that day; -1: not open */
     apr_interval_time_t keep;
-} journal = {"", "", "", -1, 0};
+} journal = {"", "", "", "", -1, 0};
 
 /* What could not be written at the last attempt: bits. Read without the lock. */
 enum { MARK = 1, LINES = 2 };
@@ -99,6 +104,15 @@ static void day_of(char day[DAY_LEN + 1], apr_time_t time)
     strftime(day, DAY_LEN + 1, "%Y%m%d", &tm);
 }
 
+/* Set DAY to the day that lines belong to. */
+static void set_today(char day[DAY_LEN + 1])
+{
+    day_of(day, apr_time_now());
+    if (strcmp(day, journal.last) < 0) {
+        memcpy(day, journal.last, DAY_LEN + 1);
+    }
+}
+
 static const char *mark_path(apr_pool_t *pool)
 {
     return apr_pstrcat(pool, journal.run_dir, "/mark.", journal.instance,
@@ -139,9 +153,10 @@ static crm_error_t *find_days(apr_array_header_t **days_p, apr_pool_t *pool)
     return NULL;
 }
 
-/* Delete the days that are too old. */
+/* Delete the days that are too old, and that so many newer ones follow. */
 static void trim(apr_pool_t *pool)
 {
+    apr_int64_t newer = journal.keep / apr_time_from_sec(86400);
     apr_array_header_t *all;
     char oldest[DAY_LEN + 1];
 
@@ -149,7 +164,7 @@ static void trim(apr_pool_t *pool)
         return;
     }
     day_of(oldest, apr_time_now() - journal.keep);
-    for (int i = 0; i < all->nelts; i++) {
+    for (int i = 0; i + 1 < all->nelts - newer; i++) {
         const char *day = APR_ARRAY_IDX(all, i, const char *);
 
         if (strcmp(day, oldest) < 0) {
@@ -257,6 +272,7 @@ static crm_error_t *open_day(const char *day, apr_pool_t *pool)
         return fault(CRM_E_BAD_REQUEST, path, pool);
     }
     apr_cpystrn(journal.day, day, sizeof(journal.day));
+    apr_cpystrn(journal.last, day, sizeof(journal.last));
     trim(pool);
     return NULL;
 }
@@ -297,20 +313,6 @@ static crm_error_t *save_mark(const crmd_numbers_t *numbers,
     return wrote(MARK, NULL);
 }
 
-crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
-                               apr_pool_t *scratch_pool)
-{
-    char day[DAY_LEN + 1];
-
-    CRM_ERR(save_mark(numbers, scratch_pool));
-    if (!(failed & LINES)) {
-        return NULL;
-    }
-    /* It says whether messages can be sent again: none may be due. */
-    day_of(day, apr_time_now());
-    return wrote(LINES, open_day(day, scratch_pool));
-}
-
 /* Return whether the path of the open file still leads to it. Somebody may have
  * removed it, or the folder: a line would be lost with it. */
 static int is_in_place(apr_pool_t *pool)
@@ -332,13 +334,28 @@ static crm_error_t *begin_day(const char *day, apr_pool_t *pool)
     return open_day(day, pool);
 }
 
+crm_error_t *crmd_journal_save(const crmd_numbers_t *numbers,
+                               apr_pool_t *scratch_pool)
+{
+    char day[DAY_LEN + 1];
+
+    CRM_ERR(save_mark(numbers, scratch_pool));
+    set_today(day);
+    if (!(failed & LINES) && !strcmp(day, journal.day)) {
+        return NULL;
+    }
+    /* A day begins without a message, too: see trim(). And it says whether messages can
+     * be sent again: none may be due. */
+    return wrote(LINES, begin_day(day, scratch_pool));
+}
+
 crm_error_t *crmd_journal_add(const char *line, apr_size_t len, int sync,
                               apr_pool_t *scratch_pool)
 {
     crm_error_t *error = NULL;
     char day[DAY_LEN + 1];
 
-    day_of(day, apr_time_now());
+    set_today(day);
     if (strcmp(day, journal.day) || !is_in_place(scratch_pool)) {
         error = begin_day(day, scratch_pool);
     }
@@ -383,7 +400,10 @@ crm_error_t *crmd_journal_open(crmd_numbers_t *numbers, const char *run_dir,
                             raise_by, numbers, scratch_pool);
     }
     if (!error) {
-        day_of(day, apr_time_now());
+        apr_cpystrn(journal.last, all->nelts ? APR_ARRAY_IDX(
+                        all, all->nelts - 1, const char *) : "",
+                    sizeof(journal.last));
+        set_today(day);
         error = open_day(day, scratch_pool);
     }
     if (error) {
