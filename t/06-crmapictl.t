@@ -569,7 +569,7 @@ subtest "values that are refused" => sub {
         "enrollment", "list", "--workspace", $w, "--status", $_) for "", "Failed";
     fails("an export of nothing", $db, 2, qr/--object names no object/, "export",
         "--workspace", $w, "--object", $_) for "", ",";
-    fails("what is no UTF-8: @$_", $db, 2, qr/: (?:--\S+|[A-Z]+) is not valid UTF-8$/,
+    fails("what is no UTF-8: @$_", $db, 2, qr/: (?:--\S+|[A-Z]+) is not valid UTF-8;/,
         @$_) for [@create, "\xff"], [@create, "x", "--plan", "\xff"],
             ["httpd-conf", "\xff"], ["workspace", "show", "\xff"],
             ["workspace", "dump", $w, "--since=\xff"],

@@ -110,6 +110,8 @@ for my $line (@commands) {
             my ($what, @arguments) = @$case;
             my ($code, $said) = code_of(@arguments);
             is($code, 2, $what) or diag("@arguments: $said");
+            like($said, qr/; see crmapictl \Q$command\E --help$/m, "$what: the way out")
+                if $what =~ /unknown|too many|without/;
         }
         my ($code, $said) = code_of("--database", "host=/nowhere", @words,
             $whole->());

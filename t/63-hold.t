@@ -520,7 +520,7 @@ SQL
 subtest "what is not right is refused" => sub {
     my $w = space();
     my ($code, $out, $err) = crmapictl($database, "hold");
-    is("$code $err", "2 crmapictl: hold needs --all\n", "hold needs --all");
+    is("$code $err", "2 crmapictl: hold needs --all; see crmapictl hold --help\n", "hold needs --all");
     ($code, $out, $err) = crmapictl($database, qw(workspace hold nobody));
     is("$code $err", "1 crmapictl: there is no workspace \"nobody\"\n",
         "no such workspace");

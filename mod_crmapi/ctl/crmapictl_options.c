@@ -162,35 +162,41 @@ static crm_error_t *read_words(words_t *words, ctl_t *ctl, int argc,
     return NULL;
 }
 
-/* Set *COMMAND_P to the command named by the first of WORDS; *USED_P: how
- * many. */
-static crm_error_t *find_command(const ctl_command_t **command_p, int *used_p,
-                                 ctl_t *ctl, const words_t *words)
+/* Return the command that the first of WORDS name, or NULL; then *VERBS_P: what can
+ * follow the first, in POOL, or NULL if no command begins with it. */
+static const ctl_command_t *look_up(const char **verbs_p, const words_t *words,
+                                    apr_pool_t *pool)
 {
-    const ctl_command_t *command = ctl_commands;
     const char *verbs = NULL;
 
-    *command_p = NULL;
-    *used_p = 0;
-    if (!words->count) {
-        return NULL;
-    }
-    for (; command->group; command++) {
+    for (const ctl_command_t *command = ctl_commands;
+         words->count && command->group; command++) {
         if (strcmp(command->group, words->words[0])) {
             continue;
         }
         if (!command->verb
             || (words->count > 1 && !strcmp(command->verb, words->words[1]))) {
-            *command_p = command;
-            *used_p = command->verb ? 2 : 1;
-            return NULL;
+            return command;
         }
-        verbs = apr_pstrcat(ctl->pool, verbs ? verbs : "",
-                            verbs ? ", " : "", command->verb, NULL);
+        verbs = apr_pstrcat(pool, verbs ? verbs : "", verbs ? ", " : "",
+                            command->verb, NULL);
+    }
+    *verbs_p = verbs;
+    return NULL;
+}
+
+/* Set *COMMAND_P to the command that the first of WORDS name. */
+static crm_error_t *find_command(const ctl_command_t **command_p, ctl_t *ctl,
+                                 const words_t *words)
+{
+    const char *verbs;
+
+    *command_p = look_up(&verbs, words, ctl->pool);
+    if (*command_p || !words->count) {
+        return NULL;
     }
     if (!verbs) {
-        return ctl_misuse(ctl, "unknown command \"%s\"; see crmapictl --help",
-                          words->words[0]);
+        return ctl_misuse(ctl, "unknown command \"%s\"", words->words[0]);
     }
     if (ctl->options[CTL_HELP]) {
         ctl->group = words->words[0];
@@ -229,10 +235,11 @@ static int is_file(const ctl_command_t *command)
     return command->operand && !strncmp(command->operand, "FILE", 4);
 }
 
-/* Set COMMAND's operands from WORDS, of which the first USED are its name. */
+/* Set COMMAND's operands from WORDS, which begin with its name. */
 static crm_error_t *take_operands(ctl_t *ctl, const ctl_command_t *command,
-                                  const words_t *words, int used)
+                                  const words_t *words)
 {
+    int used = command->verb ? 2 : 1;
     int operands = !command->operand ? 0
                    : strstr(command->operand, "...") ? words->count
                    : strchr(command->operand, ' ') ? 2 : 1;
@@ -257,27 +264,44 @@ static crm_error_t *take_operands(ctl_t *ctl, const ctl_command_t *command,
     return NULL;
 }
 
-crm_error_t *ctl_parse(const ctl_command_t **command_p, ctl_t *ctl, int count,
-                       const char *const *words)
+/* Read the command line WORDS of COUNT words into CTL and *COMMAND_P; *FOUND: its
+ * words that are no options. */
+static crm_error_t *parse(const ctl_command_t **command_p, words_t *found,
+                          ctl_t *ctl, int count, const char *const *words)
 {
-    words_t found = {NULL, 0};
-    int used;
-
-    CRM_ERR(read_words(&found, ctl, count, words));
-    if (found.count && !strcmp(found.words[0], "help")) {
+    CRM_ERR(read_words(found, ctl, count, words));
+    if (found->count && !strcmp(found->words[0], "help")) {
         ctl->options[CTL_HELP] = "";
-        found.words++;
-        found.count--;
+        found->words++;
+        found->count--;
     }
-    CRM_ERR(find_command(command_p, &used, ctl, &found));
+    CRM_ERR(find_command(command_p, ctl, found));
     if (ctl->options[CTL_HELP] || ctl->options[CTL_VERSION]) {
         return NULL;
     }
     if (!*command_p) {
-        return ctl_misuse(ctl, "no command; see crmapictl --help");
+        return ctl_misuse(ctl, "no command");
     }
     CRM_ERR(check_options(ctl, *command_p));
-    return take_operands(ctl, *command_p, &found, used);
+    return take_operands(ctl, *command_p, found);
+}
+
+crm_error_t *ctl_parse(const ctl_command_t **command_p, ctl_t *ctl, int count,
+                       const char *const *words)
+{
+    words_t found = {NULL, 0};
+    crm_error_t *error = parse(command_p, &found, ctl, count, words);
+    const ctl_command_t *command;
+    const char *verbs = NULL;
+
+    if (error) {
+        command = look_up(&verbs, &found, ctl->pool);
+        error->message = apr_psprintf(
+            ctl->pool, "%s; see crmapictl%s%s --help", error->message,
+            command || verbs ? " " : "", command
+            ? command_name(command, ctl->pool) : verbs ? found.words[0] : "");
+    }
+    return error;
 }
 
 /* Add the syntax of OPTION to BUF. */
