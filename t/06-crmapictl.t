@@ -242,6 +242,13 @@ subtest "suppression: its reason" => sub {
         [@reasons[0, 1], "suppressed", "suppressed"], "each, oldest first");
     fails("too long", $db, 2, qr/--reason must/, @add, 'm@x.example', "--reason",
         "x" x 1001);
+    for my $number ("+49 30 901820", "030 901820", "+49 30 901820 ext 4") {
+        my ($code, $out, $err) = crmapictl($db, qw(suppress add), @of, "--phone",
+            $number);
+        is("$code $out", "0 stopped\t0\n", "suppressed: $number");
+        is($err =~ /^crmapictl: \Q$number\E is no number with its country code/ ? 1 : 0,
+            $number eq "+49 30 901820" ? 0 : 1, "who asks for less is told");
+    }
 };
 
 subtest "status tells what is to be done, what is held, and who is alive" => sub {
@@ -690,8 +697,9 @@ subtest "import and export go through the tool" => sub {
     is(crmapictl_ok($db, { env => { PGOPTIONS => join " ", map { "-c enable_$_=off" }
         qw(indexscan indexonlyscan bitmapscan) } }, "export", "--workspace",
         $one->id), $lines, "wherever the rows are, an export has them in one order");
-    fails("no such object", $db, 2, qr/--object: "$_"/, "export", "--workspace",
-        $one->id, "--object", "agent,$_") for "agnet", "event";
+    fails("no such object", $db, 2, qr/--object:\ "$_"\ must\ be\ one\ of\ agent,\ .*,
+        \ suppression,\ audit,\ usage$/x, "export", "--workspace", $one->id,
+        "--object", "agent,$_") for "agnet", "event";
     fails("a bad line", $db, 1, qr/stdin: line 2: \/nme: /,
         { stdin => qq({"object":"agent","name":"a"}\n)
             . qq({"object":"agent","nme":"a"}\n) },

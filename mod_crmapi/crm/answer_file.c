@@ -137,7 +137,8 @@ static void take_values(file_t *file, crm_input_t *input, int index)
                " parameters, for example application/pdf");
     }
     if (file->size < 0) {
-        refuse(input, index, members[DATA], "must be base64");
+        refuse(input, index, members[DATA], "must be base64 with padding, without"
+               " line breaks");
     }
 }
 

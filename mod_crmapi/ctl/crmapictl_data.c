@@ -54,16 +54,15 @@ crm_error_t *ctl_import(ctl_t *ctl)
 
 crm_error_t *ctl_export(ctl_t *ctl)
 {
-    const char *given = ctl->options[CTL_OBJECT], *workspace, *unknown;
+    const char *given = ctl->options[CTL_OBJECT], *workspace, *rule;
     apr_array_header_t *names = given ? crm_type_parts(given, ctl->pool) : NULL;
 
-    unknown = names ? crm_export_unknown(names) : NULL;
+    rule = names ? crm_export_rule(names, ctl->pool) : NULL;
     if (names && !names->nelts) {
         return ctl_misuse(ctl, "--object names no object");
     }
-    if (unknown) {
-        return ctl_misuse(ctl, "--object: \"%s\" is not an object of an export",
-                          unknown);
+    if (rule) {
+        return ctl_misuse(ctl, "--object: %s", rule);
     }
     CRM_ERR(ctl_workspace_id(&workspace, ctl, ctl->options[CTL_WORKSPACE]));
     return crm_export(ctl->conn, workspace, names, stdout, ctl->pool);

@@ -137,17 +137,29 @@ static crm_error_t *export_extra(writer_t *writer, const struct extra_t *extra)
     return crm_db_each(writer->conn, &stmt, write_line, writer, writer->pool);
 }
 
-const char *crm_export_unknown(const apr_array_header_t *names)
+const char *crm_export_rule(const apr_array_header_t *names, apr_pool_t *result_pool)
 {
-    for (int i = 0; i < names->nelts; i++) {
+    const char *unknown = NULL, *rule;
+
+    for (int i = 0; i < names->nelts && !unknown; i++) {
         const char *name = APR_ARRAY_IDX(names, i, const char *);
         const crm_resource_t *resource = crm_resource_find(name);
 
-        if ((!resource || resource->no_import) && !is_extra(name)) {
-            return name;
+        unknown = (!resource || resource->no_import) && !is_extra(name) ? name : NULL;
+    }
+    if (!unknown) {
+        return NULL;
+    }
+    rule = apr_pstrcat(result_pool, "\"", unknown, "\" must be one of ", NULL);
+    for (int i = 0; crm_resources[i]; i++) {
+        if (!crm_resources[i]->no_import) {
+            rule = apr_pstrcat(result_pool, rule, crm_resources[i]->name, ", ", NULL);
         }
     }
-    return NULL;
+    for (size_t i = 0; i < CRM_NELTS(extras); i++) {
+        rule = apr_pstrcat(result_pool, rule, i ? ", " : "", extras[i].name, NULL);
+    }
+    return rule;
 }
 
 crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id,

@@ -15,7 +15,8 @@ crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id,
                         const apr_array_header_t *names, FILE *out,
                         apr_pool_t *result_pool);
 
-/* Return the first of NAMES that is no object of an export, or NULL. */
-const char *crm_export_unknown(const apr_array_header_t *names);
+/* Return NULL if NAMES are objects of an export, else what the first that is none must
+ * be, in RESULT_POOL. */
+const char *crm_export_rule(const apr_array_header_t *names, apr_pool_t *result_pool);
 
 #endif /* CRMAPICTL_EXPORT_H */

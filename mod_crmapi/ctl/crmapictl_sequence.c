@@ -8,6 +8,7 @@
 
 #include "crm_db.h"
 #include "crm_email.h"
+#include "crm_phone.h"
 #include "crm_resources.h"
 #include "crm_sequence.h"
 #include "crm_sql_print.h"
@@ -230,6 +231,11 @@ crm_error_t *ctl_suppress_add(ctl_t *ctl)
         CRM_ERR(ctl_reason(&event.reason, ctl, NULL));
     }
     CRM_ERR(read_address(&event, ctl));
+    if (event.phone_number && !crm_phone_e164(event.phone_number, ctl->pool)) {
+        fprintf(stderr, "crmapictl: %s is no number with its country code: it is"
+                " suppressed where it is written so, and no other spelling of it\n",
+                event.phone_number);
+    }
     return record(ctl, &event, "stopped");
 }
 
