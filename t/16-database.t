@@ -184,6 +184,22 @@ subtest "a statement that is cancelled: 503, and the connection lives" => sub {
     is($c->get("/api/v1/contacts/$id")->data->{notes}, undef, "undone");
 };
 
+subtest "the role's lock_timeout: 503, and one line for all" => sub {
+    my $role = $CrmTest::Postgres::API;
+    my $id = $c->post("/api/v1/contacts", { bot_id => $agent })->data->{id};
+    $httpd->expect_log(qr/CRM2001: database: 55P03 / => 1);
+    admin("ALTER ROLE $role SET lock_timeout = '1ms'");
+    terminate(backends());
+    my $let_go = holding($database, "SELECT FROM crmapi.contact"
+        . " WHERE id = '$id' FOR UPDATE");
+    unavailable_is($c->patch("/api/v1/contacts/$id", { notes => "no" }), "write $_")
+        for 1 .. 3;
+    $let_go->();
+    admin("ALTER ROLE $role RESET lock_timeout");
+    terminate(backends());
+    status_is($c->patch("/api/v1/contacts/$id", { notes => "yes" }), 200, "after it");
+};
+
 subtest "a row that is locked: requests wait, then go on" => sub {
     my $id = $c->post("/api/v1/contacts", { bot_id => $agent })->data->{id};
     my $let_go = holding($database, "SELECT FROM crmapi.contact"

@@ -90,12 +90,12 @@ static crm_code_t code_of(const char *state)
 }
 
 /* Return what STATE tells of the database. No SQLSTATE, or 57P01 to 57P04: the server
- * is going, coming or away. 57014 is the role's statement_timeout, which may be too
- * short for all. */
+ * is going, coming or away. 55P03 and 57014 are the role's lock_timeout and
+ * statement_timeout, which may be too short for all. */
 static crm_outage_t outage_of(const char *state)
 {
     static const char *const refusals[] = {
-        "25006", "28", "3D", "3F", "42", "53", "57014"
+        "25006", "28", "3D", "3F", "42", "53", "55P03", "57014"
     };
 
     if (!state || (!strncmp(state, "57P0", 4) && state[4] <= '4')) {
