@@ -366,6 +366,17 @@ subtest "each task runs when it is due, whatever becomes of the others" => sub {
     like(scalar sql($own, "SELECT result FROM crmapi.upkeep WHERE task ="
         . " 'deliveries' AND ended_at IS NOT NULL"), qr/event_trim/,
         "and has ended with the reason");
+    sql($own, "DELETE FROM crmapi.upkeep");
+    my $outbox = $worker->outbox;
+    mkdir $outbox or die "mkdir: $!\n";
+    write_file("$outbox/new", "no folder");
+    $worker->expect_log(qr/ error: .*CRM3203: upkeep of outbox: \Q$outbox\E\/new: Not a/,
+        qr/CRM3203: upkeep of deliveries/);
+    $worker->configure({ maildir => $outbox });
+    $worker->once;
+    like(scalar sql($own, "SELECT result FROM crmapi.upkeep WHERE task = 'outbox'"
+        . " AND ended_at IS NOT NULL"), qr/Not a directory/, "nor does a folder that"
+        . " cannot be read: the database is not to blame");
 };
 
 done_testing;

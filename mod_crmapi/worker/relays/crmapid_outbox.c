@@ -61,7 +61,7 @@ static crm_error_t *look(outbox_t *outbox)
     apr_status_t status = crm_file_names(&names, outbox->folder, outbox->pool);
 
     if (status && !APR_STATUS_IS_ENOENT(status)) {
-        return crm_error_createf(CRM_E_UNAVAILABLE, outbox->pool, "%s: %pm",
+        return crm_error_createf(CRM_E_INTERNAL, outbox->pool, "%s: %pm",
                                  outbox->folder, &status);
     }
     for (int i = 0; i < names->nelts; i++) {

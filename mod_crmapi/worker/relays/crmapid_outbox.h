@@ -8,7 +8,7 @@
 /* Delete the files of the maildir ROOT that are messages to people who were erased
  * (contract 14.4), as the database of CONN knows them by their ids. Set *COUNT_P to
  * how many. A folder that is not there is empty. Errors: a folder cannot be read
- * (CRM_E_UNAVAILABLE); those of the database. */
+ * (CRM_E_INTERNAL: the database is not to blame); those of the database. */
 crm_error_t *crmd_outbox_forget(apr_int64_t *count_p, const char *root,
                                 crm_conn_t *conn, apr_pool_t *scratch_pool);
 
