@@ -9,6 +9,7 @@
 
 #include "crm_array.h"
 #include "crm_bare.h"
+#include "mail_armor.h"
 #include "mail_attach.h"
 #include "mail_calendar.h"
 #include "mail_charset.h"
@@ -117,10 +118,10 @@ static const char *read_text(crm_mail_walk_t *walk, GMimePart *part)
         return crm_text_shows(html) ? html : text;
     }
     if (format && !strcasecmp(format, "flowed")) {
-        return crm_mail_unflow(text, delsp && !strcasecmp(delsp, "yes"),
+        text = crm_mail_unflow(text, delsp && !strcasecmp(delsp, "yes"),
                                walk->pool);
     }
-    return text;
+    return crm_mail_unarmor(text, walk->pool);
 }
 
 static const char *text_of(crm_mail_walk_t *walk, GMimePart *part)

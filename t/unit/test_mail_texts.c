@@ -737,6 +737,46 @@ START_TEST(a_text_that_only_speaks_of_the_html_does_not_hide_it)
 }
 END_TEST
 
+/* ---- signatures in a text -------------------------------------------------- */
+
+#define SIGNED "-----BEGIN PGP SIGNED MESSAGE-----"
+#define SIGNATURE "-----BEGIN PGP SIGNATURE-----"
+#define ARMOR SIGNATURE "\n\niQEz=\n=abcd\n-----END PGP SIGNATURE-----\n"
+
+static const struct {
+    const char *text, *want;
+} armored[] = {
+    {SIGNED "\nHash: SHA256\n\nwords\n" ARMOR, "words"},
+    {SIGNED "\n\nwords\n\n" ARMOR, "words"},
+    {SIGNED " \nHash: SHA1\nHash: MD5\n \nwords\n" ARMOR, "words"},
+    {"before\n" SIGNED "\nHash: SHA256\n\nwords\n" ARMOR "after\n",
+     "before\nwords\nafter"},
+    {SIGNED "\n\none\n" ARMOR SIGNED "\n\ntwo\n" ARMOR, "one\ntwo"},
+    {SIGNED "\n\n- -- \nAda\n- - a list\n - b\n" ARMOR,
+     "-- \nAda\n- a list\n - b"},
+    {SIGNED "\n\n- " SIGNED "\nwords\n" ARMOR, SIGNED "\nwords"},
+    /* nothing is hidden that is not well-formed */
+    {SIGNED "\nHash: SHA256\nwords\n" ARMOR, NULL},
+    {SIGNED "\nComment: words\n\nmore\n" ARMOR, NULL},
+    {SIGNED "\n\nwords\n" SIGNATURE "\nmore words", NULL},
+    {SIGNED "\n\nwords", NULL},
+    {SIGNED, NULL},
+    {"> " SIGNED "\n> Hash: SHA256\n>\n> words\n> " ARMOR, NULL},
+    {"- words\n" ARMOR, NULL},
+    {SIGNED "!\n\nwords\n" ARMOR, NULL},
+};
+
+START_TEST(a_text_is_without_its_signature)
+{
+    const char *text = armored[_i].text, *want = armored[_i].want;
+    const char *got = text_of(apr_pstrcat(crm_check_pool(), HEAD "Content-Type:"
+        " text/plain; charset=utf-8\n\n", text, NULL));
+
+    same(text, got, want ? want : apr_pstrmemdup(
+        crm_check_pool(), text, strlen(text) - (text[strlen(text) - 1] == '\n')));
+}
+END_TEST
+
 /* ---- what fills a preview ------------------------------------------------- */
 
 /* What advertisements put behind their first words, so that a preview of the mail shows
@@ -1053,6 +1093,8 @@ int main(void)
     tcase_add_test(texts, a_mail_that_needs_no_repair_is_not_copied);
     tcase_add_test(texts, repairs_take_bounded_time);
     tcase_add_loop_test(texts, a_part_is_of_its_type, 0, COUNT(typed));
+    tcase_add_loop_test(texts, a_text_is_without_its_signature, 0,
+                        COUNT(armored));
     tcase_add_loop_test(texts, a_text_is_without_what_fills_its_preview, 0,
                         COUNT(filled));
     tcase_add_test(texts, html_is_without_what_fills_its_preview);
