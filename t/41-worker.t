@@ -344,12 +344,20 @@ subtest "-D, pid_file, log_file, HUP" => sub {
     ok(wait_for(sub { $open->() <= $files }, 10),
         "a reload leaves no file, pipe or timer open")
         or diag(join "\n", map { $file->(m{([^/]+)$}) } glob "/proc/$pid/fd/*");
+    my $ended = sub { wait_for(sub { !kill(0, $pid) || read_file(
+        "/proc/$pid/status", "") =~ /State:\s+Z/ }, 20) };
     kill INT => $pid;
-    ok(wait_for(sub { !kill(0, $pid) || read_file("/proc/$pid/status", "")
-        =~ /State:\s+Z/ }, 20), "INT ends it, as TERM does");
+    ok($ended->(), "INT ends it, as TERM does");
     like(read_file($log), qr/CRM3009/, "in order");
     ok(!-e $worker->dir . "/$_", "no socket is left: $_") for qw(lmtp status);
     ok(!-e $pid_file, "pid_file is gone");
+    is(($worker->run("-D"))[0], 0, "again");
+    ($pid) = read_file($pid_file) =~ /^(\d+)$/;
+    $worker->configure({ lmtp_socket => "/nowhere/lmtp" });
+    kill HUP => $pid;
+    ok($ended->(), "HUP, and it cannot go on");
+    like(read_file($log), qr{error: lmtp_socket: /nowhere/lmtp: No such}, "why, is in"
+        . " the log: nobody sees its standard error");
     $worker->configure({ database => "host=/nowhere dbname=x" });
 };
 

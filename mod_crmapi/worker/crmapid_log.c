@@ -71,6 +71,11 @@ int crmd_log_is_json(void)
     return json;
 }
 
+int crmd_log_is_file(void)
+{
+    return path != NULL;
+}
+
 void crmd_log_job(const crmd_log_job_t *job)
 {
     current = job;

@@ -17,6 +17,9 @@ crm_error_t *crmd_log_open(const char *level, const char *format,
 /* Return whether lines are JSON. */
 int crmd_log_is_json(void);
 
+/* Return whether lines go to a file of the configuration, not to standard error. */
+int crmd_log_is_file(void);
+
 /* A job, for JSON lines. Texts without characters that JSON escapes. */
 typedef struct crmd_log_job_t {
     const char *workspace_id;

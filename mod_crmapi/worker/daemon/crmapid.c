@@ -468,10 +468,10 @@ static crm_error_t *run(const call_t *call, apr_pool_t *pool)
 /* Print ERROR, with which crmapid ends. */
 static void print_error(const crm_error_t *error)
 {
-    if (crmd_log_is_json()) {
+    if (crmd_log_is_json() || crmd_log_is_file()) {
         crmd_log_error(CRM_LOG_ERR, error);
     }
-    else {
+    if (!crmd_log_is_json()) {
         fprintf(stderr, "crmapid: %s\n",
                 error->log ? error->log : error->message);
     }
