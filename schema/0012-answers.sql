@@ -276,7 +276,7 @@ BEGIN
         WHEN talk.deleted THEN 'The conversation is deleted'
         WHEN talk.type = 2 THEN 'A phone conversation cannot be answered'
         WHEN channel IS NULL THEN NULL
-        WHEN coalesce(address, '') = '' THEN
+        WHEN address IS NULL THEN
             'The participant has no address to answer to'
         WHEN crmapi.answer_forbidden(workspace, channel, address) THEN
             'The participant''s address is suppressed'

@@ -134,6 +134,10 @@ subtest "what a conversation has stays, whatever an event says" => sub {
             last_message_at = '2026-01-04T10:00Z',
             last_active_at = '2026-01-04T12:00Z')"), "new t t",
             "of two messages of one time the later one is the last");
+        taken($s, conversation_id => $talk, content => "older",
+            occurred_at => "2026-01-04T09:00Z");
+        is(value("conversation", $talk, "last_message"), "new", "an older one is"
+            . " not");
         taken($s, conversation_id => $talk, score => 0.5);
         is(value("conversation", $talk, "active"), "t", "it stays open");
     }
@@ -145,6 +149,121 @@ subtest "the name that is told last is the participant's" => sub {
     taken($s, conversation_id => $talk, content => "x", verified => true, %$_)
         for { name => "New" }, {};
     is(value("conversation", $talk, "human"), "New", "it is kept");
+};
+
+subtest "who answers in a conversation, until it is said otherwise" => sub {
+    my $s = space();
+    my $talk = talk($s);
+    for ([{ takeover => true }, "t"], [{}, "t"], [{ takeover => false }, "f"]) {
+        taken($s, conversation_id => $talk, content => "x", %{$_->[0]});
+        is(value("conversation", $talk, "human_takeover"), $_->[1],
+            $_->[1] eq "t" ? "a person" : "the agent");
+    }
+};
+
+subtest "19 which messages of a channel a chat's visitor has to see" => sub {
+    my $s = space();
+    sql($db, "UPDATE crmapi.agent SET chat_mail_fallback = 5
+        WHERE id = '$s->{bot}'");
+    for (["an answer", 1, role => "assistant"], ["a teammate's", 1, role => "human"],
+            ["one that goes out", 1, outbound => true], ["the visitor's", 0],
+            ["a call of a tool", 0, role => "assistant", tool_used => "t"],
+            ["what is noted", 0, role => "system"]) {
+        my ($what, $is, %item) = @$_;
+        my $talk = talk($s, type => 1, visitor_id => "v");
+        taken($s, conversation_id => $talk, content => "x", %item);
+        is(sql($db, "SELECT count(*) FROM crmapi.chat_unseen WHERE
+            conversation_id = '$talk'"), $is, $what);
+    }
+};
+
+subtest "what a channel says happens later has happened now" => sub {
+    my $s = space();
+    my $talk = talk($s);
+    my %said = map { $_ => taken($s, conversation_id => $talk, content => "x",
+        occurred_at => $_)->{message} } "2100-01-01Z", "2026-01-01T10:00:00Z";
+    is(value("message", $said{"2100-01-01Z"}, "created_at <= now()"), "t",
+        "not in the future");
+    is(value("message", $said{"2026-01-01T10:00:00Z"},
+        "created_at = '2026-01-01T10:00:00Z'"), "t", "in the past it is taken");
+};
+
+subtest "18.4 a claim says with whom a new conversation is, and changes nothing" => sub {
+    my $s = space();
+    my $new = taken($s, channel => 1, bot_id => $s->{bot}, visitor_id => "c1",
+        email => "claim\@x.example", name => "C", content => "x")->{conversation};
+    is(value("conversation", $new, "concat_ws(' ', email, human)"),
+        "claim\@x.example C", "a new one");
+    my %at = (phone => "+4930123456", email => "s\@x.example");
+    my $suppressed = sub { scalar sql($db, "SELECT count(*) FROM crmapi.suppression
+        WHERE workspace_id = '$s->{id}'") };
+    for my $sort ("phone", "email") {
+        my %item = (channel => $sort eq "phone" ? 3 : 4, bot_id => $s->{bot},
+            content => "STOP", $sort eq "phone" ? (phone_number => $at{phone})
+            : (email => $at{email}));
+        my $before = $suppressed->();
+        taken($s, %item, suppress => $sort);
+        is($suppressed->(), $before, "a claim stops nothing: $sort");
+        taken($s, %item, suppress => $sort, verified => true);
+        is($suppressed->(), $before + 1, "who is verified does");
+    }
+    my %start = (channel => 3, bot_id => $s->{bot}, content => "START",
+        phone_number => $at{phone}, lift => "phone");
+    sql($db, "UPDATE crmapi.conversation SET active = false
+        WHERE workspace_id = '$s->{id}'");      # the claim opens another one
+    taken($s, %start);
+    is($suppressed->(), 2, "nor does a claim start anything");
+    taken($s, %start, verified => true);
+    is($suppressed->(), 1, "who is verified does");
+    sql($db, "DELETE FROM crmapi.suppression");
+};
+
+subtest "17.5 whose address a relay refuses: of what we have sent" => sub {
+    my $s = space();
+    for my $ours (0, 1) {
+        message($s, talk($s), external_id => "R$ours", status => "sent",
+            to_identifier => "+493012345$ours", $ours ? (handed_over => true) : ());
+        taken($s, external_id => "R$ours", status => "failed", reason => "bounced");
+        is(sql($db, "SELECT count(*) FROM crmapi.suppression WHERE workspace_id =
+            '$s->{id}'"), $ours, $ours ? "its address" : "not what others sent");
+    }
+    sql($db, "DELETE FROM crmapi.suppression");
+};
+
+subtest "whom a new contact's message stops: who has its address as another one" => sub {
+    my $s = space();
+    my $e = enrolled($s, status => "approved", contact => {
+        emails => [map { { email => "$_\@x.example",
+            is_primary => $_ eq "own" ? true : false } } qw(own second)],
+        phone_numbers => [map { { phone_number => "+49301234$_",
+            is_primary => $_ == 1 ? true : false } } 1, 2] });
+    my %mail = (channel => 4, bot_id => $s->{bot}, content => "x", verified => true);
+    my $is = sub { value("enrollment", $e->{id}, "status") };
+    isnt(taken($s, %mail, email => "new\@x.example", phone_number => "+493012342")
+        ->{contact}, $e->{contact}, "another contact");
+    is($is->(), "approved", "not by a number that a mail gives");
+    taken($s, %mail, email => "second\@x.example");
+    is($is->(), "stopped_reply", "by the address that it comes from");
+};
+
+subtest "a call that nobody has transcribed is a reply" => sub {
+    my $s = space();
+    my $e = enrolled($s, status => "approved", contact => { phone_numbers =>
+        [{ phone_number => "+4930123456", is_primary => true }] });
+    my %call = (channel => 2, bot_id => $s->{bot}, phone_number => "+4930123456",
+        thread => "T", verified => true);
+    taken($s, %call);
+    is(value("enrollment", $e->{id}, "status"), "approved", "not while it rings");
+    taken($s, %call, minutes => 3);
+    is(value("enrollment", $e->{id}, "status"), "stopped_reply", "but afterwards");
+};
+
+subtest "what is refused may come again under its id" => sub {
+    my $s = space();
+    my %event = (event_id => "again", channel => 4, email => "r\@x.example",
+        content => "x");
+    is(taken($s, %event, bot_id => uuid())->{field}, "bot_id", "it is refused");
+    ok(taken($s, %event, bot_id => $s->{bot})->{message}, "then it is taken");
 };
 
 subtest "who has written is the conversation's contact, unless it is said" => sub {
@@ -216,6 +335,16 @@ subtest "10.5 whoever an event names is locked, all in one order" => sub {
     wait_blocked($db, 1);
     is(join(" ", grep { $free->($_) eq "f" } @order), "@order[0 .. 4]",
         "who waits for one holds those before it");
+    $end->();
+    $waits->result;
+    # their agents
+    my ($first, $second) = sort $s->{bot}, make("agent", %{$s->{in}}, name => "B");
+    $end = holding($db, "SELECT FROM crmapi.agent WHERE id = '$second' FOR UPDATE");
+    $waits = CrmTest::Child->start(sub { sql($db,
+        "SELECT crmapi.intake_count('$s->{id}', '{$second,$first,$second}')") });
+    wait_blocked($db, 1);
+    refused("SELECT FROM crmapi.agent WHERE id = '$first' FOR UPDATE NOWAIT",
+        qr/could not obtain lock/, "the first agent is locked first");
     $end->();
     $waits->result;
     # the events themselves
@@ -428,6 +557,40 @@ subtest "18.4 which of our mails is named" => sub {
             "references $refs, tokens $tokens");
         is(sql($db, "SELECT count(*) FROM crmapi.mail_named('" . space()->{id}
             . "', '{$refs}', '{$tokens}')"), 0, "nor by a workspace without any");
+    }
+};
+
+subtest "18.4 which step's mail is named, and what is no mail of ours" => sub {
+    my $s = space();
+    my $ses = "0102018c1a2b3c4d-01234567-89ab-cdef-0123-456789abcdef-000000";
+    my $e = enrolled($s, status => "approved", steps => [
+        { message_id => "<step\@x.example>", reply_id => "token" },
+        { message_id => "<ses\@x.example>", provider_id => $ses },
+        { message_id => "<short\@x.example>", provider_id => "guess-1" },
+        { channel => "sms", sms_body => "S", to_identifier => "+49301",
+            message_id => "<sms\@x.example>", reply_id => "sms",
+            provider_id => "abcdefghijklmnop1" }]);
+    my $talk = talk($s);
+    my $ours = message($s, $talk, role => "human", reply_id => "ours",
+        external_id => "<ours\@x.example>");
+    # what came in, and what a backend brought
+    message($s, $talk, role => $_, external_id => "<$_\@x.example>",
+        provider_id => "abcdefghijklmnop2") for "user", "human";
+    my ($step, $by_ses) = @{$e->{steps}};
+    for (["{<step\@x.example>}", "{}", $step], ["{}", "{token}", $step],
+            ["{<ours\@x.example>}", "{token}", $step],
+            ["{<step\@x.example>}", "{ours}", $ours],
+            ["{<$ses\@eu.amazonses.com>}", "{}", $by_ses],
+            ["{<$ses\@amazonses.com>}", "{}", $by_ses],
+            ["{<guess-1\@x.example>}", "{}"],
+            ["{<$ses\@noamazonses.com>}", "{}"], ["{<$ses\@x.example>}", "{}"],
+            ["{<sms\@x.example>,<abcdefghijklmnop1\@x.example>}", "{sms}"],
+            ["{<user\@x.example>,<human\@x.example>}", "{}"],
+            ["{<abcdefghijklmnop2\@x.example>}", "{}"]) {
+        my ($refs, $tokens, $is) = @$_;
+        is(sql($db, "SELECT coalesce(step_id, answer_id) FROM crmapi.mail_named(
+            '$s->{id}', '$refs', '$tokens')"), $is, "references $refs, tokens"
+            . " $tokens: " . ($is ? "it is" : "none"));
     }
 };
 
@@ -682,6 +845,21 @@ subtest "19 what a mail to a chat's visitor tells: what was said and not seen" =
         return ($mail ? "$mail->[1]: " . $mail->[0] =~ s/\n+/|/gr : undef, $mail,
             \@ids);
     };
+    my $unseen = talk($s, %chat);
+    message($s, $unseen, role => "human", status => "sent", content => "x",
+        created_at => "2026-12-04T10:00Z");
+    sql($db, row("chat_unseen", %{$s->{in}}, conversation_id => $unseen,
+        since => "2026-12-04T00:00Z"));
+    my (undef, $lease) = leased($s, "answer.chat", conversation_id => $unseen);
+    refused("SELECT crmapi.chat_mail(" . ($lease =~ s/1$/2/r) . ", '$unseen')",
+        qr/lease of job/, "none by who has lost the job");
+    # the journal knows a mail that was sent before a restore by its id
+    my @made = map { (sql($db, "BEGIN; CREATE TEMPORARY TABLE made ON COMMIT DROP AS
+        SELECT crmapi.chat_mail($lease, '$unseen')::text; SELECT id, 1 FROM
+        crmapi.message WHERE conversation_id = '$unseen' AND role = 'system';
+        ROLLBACK"))[0][0] } 1, 2;
+    ok($made[0], "a mail");
+    is($made[1], $made[0], "which has the same id when it is made again");
     $hour = 0;
     my @of = map { { content => $_ } } qw(one two);
     my ($says, $mail, $ids) = $mailed->({}, @of);
@@ -790,6 +968,21 @@ subtest "19 what a visitor's page has shown is delivered, nothing else" => sub {
     $messages[2][4] = "delivered";
     is_deeply($is->(), [map { $_->[4] } @messages], "and that one");
     is($waits->(), "true true", "what the visitor says is nothing to see");
+};
+
+subtest "19 a mail about a chat is sent unless all of it was seen" => sub {
+    my $s = space();
+    for (["11:00", "send"], ["12:00", "send"], ["13:00", "skipped"],
+            [undef, "skipped"]) {
+        my ($since, $is) = @$_;
+        my ($id, $job) = answered($s, 1, role => "system",
+            to_identifier => "v\@x.example", created_at => "2026-12-04T12:00Z");
+        sql($db, row("chat_unseen", %{$s->{in}}, conversation_id =>
+            value("message", $id, "conversation_id"),
+            since => "2026-12-04T${since}Z")) if $since;
+        is(sql($db, "SELECT verdict FROM crmapi.answer_take($job, now(), 0, NULL)"),
+            $is, $since ? "what is unseen is of $since" : "all was seen");
+    }
 };
 
 subtest "nothing of another workspace is in an answer" => sub {

@@ -400,6 +400,23 @@ subtest "which conversation a step that was sent is a message of" => sub {
         "which has the begin of what it says");
 };
 
+subtest "what is generated for an enrollment that is not waiting for it" => sub {
+    my $s = space();
+    for my $status (qw(stopped_user failed pending_approval approved)) {
+        my $e = enrolled($s, status => $status);
+        my ($job, $lease) = leased($s, "sequence.generate",
+            enrollment_id => $e->{id});
+        is(sql($db, "SELECT crmapi.enrollment_generated($lease, '$e->{id}', "
+            . quoted([{ channel => "email", to_identifier => "p\@x.example",
+                email_subject => "S", email_body => "B" }]) . ", '{}', now())"),
+            $status, "$status: it says so");
+        is(join(" ", value("enrollment", $e->{id}, "status"), value("job", $job,
+            "state")), "$status done", "$status: it stays so");
+        is(sql($db, "SELECT count(*) FROM crmapi.enrollment_step
+            WHERE enrollment_id = '$e->{id}'"), 0, "$status: no step is added");
+    }
+};
+
 subtest "a step that was sent while its enrollment ended" => sub {
     my $s = space();
     for my $status (qw(stopped_user failed)) {

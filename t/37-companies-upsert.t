@@ -8,7 +8,9 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Data;
+use CrmTest::Session;
 use JSON::PP ();
 
 my $database = database();
@@ -142,6 +144,12 @@ for my $path (sort keys %table) {
             $key->("two") } } 1 .. 3]));
         is_deeply($each->[1], \@two, "of two without, each takes one over");
         is(scalar @{$each->[0]}, 1, "and the third item is a new one");
+        my $same = lists(upsert($w, $path, [map({ { external_id => "s$_",
+            $key->("s") } } 1 .. 3), { $key->("s"), notes => "n" }]));
+        is_deeply($same->[1], [(sort @{$same->[0]})[0]],
+            "of three of one time the one with the lowest id is the oldest");
+        is_deeply(lists(upsert($w, $path, [{ $key->("s"), notes => "m" }]))->[1],
+            $same->[1], "and later");
         # in one request an id does not go from one to another
         my ($from, $to) = ($w->made($path, external_id => "m", $key->("m1")),
             $w->made($path, $key->("m2")));
@@ -326,6 +334,25 @@ subtest "20.3 upserts of the same companies at once" => sub {
     is_deeply([sort map { $_->{name} } @{$list->data}],
         [sort map({ "E$_" } grep { $_ % 2 } 0 .. 19),
             map({ "D$_" } grep { !($_ % 2) } 0 .. 19)], "all of them");
+};
+
+subtest "20.3 an external_id that another request takes meanwhile" => sub {
+    for my $path (sort keys %table) {
+        my $w = workspace($httpd, twin => 0);
+        my $end = holding($database, "INSERT INTO crmapi.$table{$path} (id,"
+            . " workspace_id, bot_id, external_id" . ($path eq "companies"
+            ? ", name" : "") . ") VALUES ('" . uuid() . "', '" . $w->id . "', '"
+            . $w->agent . "', 'e'" . ($path eq "companies" ? ", 'N'" : "") . ")");
+        my $upsert = CrmTest::Child->start(sub { $w->client->post(
+            "/api/v1/$path/upsert", { bot_id => $w->agent, $path => [{
+            external_id => "e", $path eq "companies" ? (name => "N") : () }] })
+            ->status });
+        wait_blocked($database, 1);
+        $end->("COMMIT");
+        is(($upsert->result)[0], 503, "$path: it may be tried again");
+        is(scalar @{upsert($w, $path, [{ external_id => "e" }])->{updated}}, 1,
+            "$path: then it is found");
+    }
 };
 
 $httpd->stop;

@@ -407,6 +407,19 @@ subtest "12.3 only the job of a delivery that waits sends it" => sub {
         AND state <> 'done'"), 0, "all are done");
 };
 
+subtest "12.3 the body is made once: all attempts send the same bytes" => sub {
+    my $w = workspace($httpd);
+    endpoint($w, $receiver->url("made-once/200"));
+    $w->contact;
+    my ($event) = map { $_->[0] } sql($database, "SELECT id, 1 FROM crmapi.event
+        WHERE workspace_id = '@{[$w->id]}'");
+    my $body = sub { scalar sql($database, "SELECT crmapi.webhook_body("
+        . "'@{[$w->id]}', '$event', '$_[0]')") };
+    is($body->($_), '{"n":1}', "made as $_") for '{"n":1}', '{"n":2}';
+    $worker->once;
+    is(($receiver->requests("made-once"))[0]{body}, '{"n":1}', "it is sent");
+};
+
 subtest "12.3 what is being sent when its endpoint is disabled" => sub {
     my $w = workspace($httpd);
     my $in = "'" . $w->id . "'";

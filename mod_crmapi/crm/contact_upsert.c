@@ -426,9 +426,7 @@ static int moves_identity(const upsert_t *upsert)
                 return 1;
             }
         }
-        if (upsert->identities[identity].texts[CRM_IDENTITY_EXTERNAL]
-            || (upsert->kind == &crm_party_companies
-                && upsert->identities[identity].texts[CRM_IDENTITY_DOMAIN])) {
+        if (upsert->identities[identity].texts[CRM_IDENTITY_EXTERNAL]) {
             return 1;
         }
     }

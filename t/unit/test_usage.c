@@ -106,6 +106,28 @@ START_TEST(a_day_has_a_slot_of_its_own)
 }
 END_TEST
 
+/* What could not be written for long is added again at once. */
+START_TEST(counts_that_a_slot_cannot_hold_are_in_two)
+{
+    const apr_uint32_t most = (1 << 24) - 1;
+    crm_use_t uses[] = {
+        {"00000000-0000-4000-8000-000000000000", REALM, DAY, most, most},
+        {"00000000-0000-4000-8000-000000000000", REALM, DAY, 1, 0},
+        {"00000000-0000-4000-8000-000000000000", REALM, DAY, 0, 1},
+    };
+
+    for (int i = 1; i < COUNT(uses); i++) {
+        crm_use_t sums[1] = {{{0}, 0, 0, 0, 0}};
+
+        ck_assert(crm_usage_add(usage, &uses[0]));
+        ck_assert(crm_usage_add(usage, &uses[i]));
+        ck_assert_int_eq(take(sums, REALM), 2);
+        ck_assert_uint_eq(sums[0].requests, most + uses[i].requests);
+        ck_assert_uint_eq(sums[0].limited, most + uses[i].limited);
+    }
+}
+END_TEST
+
 START_TEST(slots_without_counts_become_free)
 {
     crm_use_t *sums = calloc(100000, sizeof(*sums));
@@ -128,18 +150,24 @@ END_TEST
 
 START_TEST(what_finds_no_room_is_counted_as_lost)
 {
-    crm_use_t *sums = calloc(5000, sizeof(*sums));
+    crm_use_t many = {"ffffffff-0000-4000-8000-000000000000", REALM, DAY, 3, 0};
     unsigned added = 0, n = 0;
 
-    ck_assert_ptr_nonnull(sums);
     for (; n < 5000; n++) {
         added += (unsigned)count(n, DAY, 0);
     }
     ck_assert_uint_lt(added, n);
     ck_assert_uint_eq(crm_usage_lost(usage), n - added);
     ck_assert_uint_eq(crm_usage_lost(usage), 0);
-    ck_assert_int_eq(take(sums, REALM), (int)added);
-    free(sums);
+    while (crm_usage_add(usage, &many)) {   /* there is room for another day */
+        many.day++;
+        added++;
+    }
+    ck_assert_uint_eq(crm_usage_lost(usage), many.requests);
+    for (apr_uint32_t place = 0; crm_usage_take(&many, usage, REALM, &place);) {
+        added--;
+    }
+    ck_assert_uint_eq(added, 0);
 }
 END_TEST
 
@@ -205,6 +233,7 @@ int main(void)
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, counts_are_taken_once_by_workspace_realm_and_day);
     tcase_add_test(tcase, a_day_has_a_slot_of_its_own);
+    tcase_add_test(tcase, counts_that_a_slot_cannot_hold_are_in_two);
     tcase_add_test(tcase, slots_without_counts_become_free);
     tcase_add_test(tcase, what_finds_no_room_is_counted_as_lost);
     tcase_add_test(tcase, none_is_lost_or_anothers_while_slots_come_and_go);
