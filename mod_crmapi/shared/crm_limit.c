@@ -247,11 +247,19 @@ static apr_uint32_t limit_of(const crm_limit_key_t *key,
     return !own ? limit : own > ceiling ? ceiling : own;
 }
 
-/* Set VERDICT's touch and confirm for a use of SLOT at NOW. */
-static void set_due(crm_limit_verdict_t *verdict, crm_slot_t *slot,
-                    apr_int64_t now)
+/* Return how long after a touch of a key of BLOCK the next one is due. */
+static apr_int64_t touch_interval(const crm_limit_t *block)
 {
-    if (verdict->admitted && now - slot->touched >= CRM_LIMIT_WINDOW_US) {
+    apr_int64_t all = CRM_PEEK(block->allocator.slots) * CRM_LIMIT_TOUCH_US;
+
+    return all < CRM_LIMIT_WINDOW_US ? CRM_LIMIT_WINDOW_US : all;
+}
+
+/* Set VERDICT's touch and confirm for a use of SLOT of BLOCK at NOW. */
+static void set_due(crm_limit_verdict_t *verdict, crm_slot_t *slot,
+                    const crm_limit_t *block, apr_int64_t now)
+{
+    if (verdict->admitted && now - slot->touched >= touch_interval(block)) {
         slot->touched = now;
         verdict->touch = 1;
     }
@@ -280,7 +288,7 @@ static int slot_admit(crm_limit_verdict_t *verdict, crm_limit_t *block,
                              now)) {
         return 0;
     }
-    set_due(verdict, slot, now);
+    set_due(verdict, slot, block, now);
     return 1;
 }
 
@@ -397,7 +405,7 @@ void crm_limit_close(crm_limit_verdict_t *verdict, crm_limit_t *block,
 
         window_close(block, &slot->windows[class], verdict->limit, until);
         if (verdict->touch) {
-            slot->touched -= CRM_LIMIT_WINDOW_US;
+            slot->touched = CRM_NEVER;
         }
     }
     crm_bucket_unlock(bucket);

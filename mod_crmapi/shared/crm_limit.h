@@ -9,6 +9,10 @@
 /* The length of the window, in microseconds (contract 4.1). */
 #define CRM_LIMIT_WINDOW_US APR_INT64_C(60000000)
 
+/* The time that the touches of all keys are apart at least, in microseconds, if each
+ * is used all the time: a touch is a write to the database. */
+#define CRM_LIMIT_TOUCH_US APR_INT64_C(5000)
+
 /* How long a key is trusted before the database is queried again, in
  * microseconds. Contract 2.3 allows a minute. */
 #define CRM_LIMIT_CONFIRM_US APR_INT64_C(30000000)
@@ -74,7 +78,9 @@ typedef struct crm_limit_verdict_t {
      * admitted (contract 4.3). */
     apr_int64_t reset_us;
     int touch;                  /* the caller should update last_used_at; set
-                                   for one caller per key and 60 s */
+                                   for one caller per key and 60 s, or
+                                   CRM_LIMIT_TOUCH_US for each key in memory,
+                                   if that is longer */
     int confirm;                /* the caller should query the database whether
                                    the key still exists; set for one caller per
                                    key and 30 s (contract 2.3) */

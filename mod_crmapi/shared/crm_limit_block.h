@@ -101,12 +101,16 @@ typedef struct crm_window_t {
     apr_uint32_t closed_limit;  /* ... under this limit; 0: not closed */
 } crm_window_t;
 
+/* Before all times of crm_limit_clock(), which may be subtracted from them. */
+#define CRM_NEVER (-(APR_INT64_C(1) << 62))
+
 typedef struct crm_slot_t {
     apr_uint32_t next;
     apr_uint32_t mark;          /* for crm_chains_mark() */
     apr_uint32_t networks;      /* the first piece of key.networks, or 0 */
     apr_int64_t used;           /* when the key was last used */
-    apr_int64_t touched;        /* when verdict->touch was last set */
+    apr_int64_t touched;        /* when verdict->touch was last set, or
+                                   CRM_NEVER */
     apr_int64_t confirmed;      /* when CONFIRM was last set */
     crm_limit_key_t key;
     crm_window_t windows[CRM_LIMIT_CLASSES];

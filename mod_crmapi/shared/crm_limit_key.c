@@ -271,7 +271,7 @@ static void slot_fill(crm_limit_t *block, apr_uint32_t number,
 
     memset(slot, 0, sizeof(*slot));
     slot->used = now;
-    slot->touched = now - CRM_LIMIT_WINDOW_US;
+    slot->touched = CRM_NEVER;
     slot->confirmed = now;
     slot->key = *key;
     slot->networks = networks;

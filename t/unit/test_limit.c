@@ -316,6 +316,23 @@ START_TEST(touch_is_due_once_a_minute)
 }
 END_TEST
 
+START_TEST(the_more_keys_the_rarer_are_touches)
+{
+    const int keys = 20000;
+
+    free(block);
+    make_block((apr_uint32_t)keys, 0, 0);
+    for (int i = 1; i <= keys; i++) {
+        add(i);
+    }
+    ck_assert_msg(read_1(0).touch == 1, "a key's first use is due whatever others do");
+    now += keys * CRM_LIMIT_TOUCH_US - 1;
+    ck_assert_int_eq(read_1(0).touch, 0);
+    now += 1;
+    ck_assert_int_eq(read_1(0).touch, 1);
+}
+END_TEST
+
 START_TEST(refused_requests_touch_nothing)
 {
     apr_int64_t start = now;
@@ -625,6 +642,7 @@ int main(void)
     tcase_add_test(tcase, unlimited_is_admitted_and_counted_in_the_statistics);
     tcase_add_test(tcase, unlimited_everywhere_needs_no_rings);
     tcase_add_test(tcase, touch_is_due_once_a_minute);
+    tcase_add_test(tcase, the_more_keys_the_rarer_are_touches);
     tcase_add_test(tcase, refused_requests_touch_nothing);
     tcase_add_test(tcase, contract_2_3_a_key_is_confirmed_twice_a_minute);
     tcase_add_test(tcase, contract_4_2_looking_counts_nothing);
