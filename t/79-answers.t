@@ -574,6 +574,8 @@ subtest "what cannot be answered" => sub {
     my $talk = mail_talk("e\@x.example");
     for my $one ([{}, "content"], [{ content => "" }, "content"],
         [{ content => "x" x 65537 }, "content"],
+        [{ content => " \n\t" }, "content"], [{ content => "\x{200b}\x{a0}" }, "content"],
+        [{ content => " ", attachments => [] }, "content"],
         [{ content => "x", role => "user" }, "role"],
         [{ content => "x", content_type => "text/html" }, "content_type"],
         [{ content => "x", cc => ["no"] }, "cc[0]"],
@@ -582,14 +584,16 @@ subtest "what cannot be answered" => sub {
         error_is($r, 422, "validation_error", $one->[1]);
         is_deeply($r->fields, [$one->[1]], "is named");
     }
+    status_is($c->post(path(mail_talk("blank\@x.example")), { content => " ",
+        attachments => [{ filename => "a", data => "YQ==" }] }), 201, "files alone");
     error_is($w->client(key => $w->make_key("read"))->post(path($talk),
         { content => "x" }), 403, "forbidden", "a key that reads");
     $c->delete("/api/v1/conversations/$talk");
     error_is($c->post(path($talk), { content => "x" }), 409, "conflict",
         "one that is deleted");
     is(sql($database, "SELECT count(*) FROM crmapi.job WHERE workspace_id = '"
-        . $w->id . "' AND kind = 'answer.send' AND state = 'ready'"), 0,
-        "nothing waits");
+        . $w->id . "' AND kind = 'answer.send' AND state = 'ready'"), 1,
+        "nothing waits but the files");
 };
 
 subtest "suppressed addresses" => sub {

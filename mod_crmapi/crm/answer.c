@@ -6,6 +6,7 @@
 #include "apr_strings.h"
 
 #include "answer_file.h"
+#include "crm_bare.h"
 #include "crm_body.h"
 #include "crm_channel.h"
 #include "crm_json.h"
@@ -139,6 +140,17 @@ static void refuse_draft(crm_input_t *input, json_object *status)
     }
 }
 
+/* Add an error to INPUT if ANSWER shows nothing and has no files. */
+static void refuse_blank(crm_input_t *input, const answer_t *answer)
+{
+    const char *content = answer->values.binds[CONTENT];
+
+    if (content && !answer->files && !crm_text_shows(content)) {
+        crm_input_error(input, "content", "must not be blank, unless there are"
+                        " attachments");
+    }
+}
+
 /* Read ANSWER's body, and fill its checks. */
 static crm_error_t *read_answer(answer_t *answer)
 {
@@ -154,6 +166,7 @@ static crm_error_t *read_answer(answer_t *answer)
     json_object_object_del(object, "attachments");
     refuse_draft(&input, json_object_object_get(object, "status"));
     crm_body_read(&answer->values, &input, &body, object, CRM_BODY_CREATE, "");
+    refuse_blank(&input, answer);
     if (input.error) {
         json_object_put(answer->shown);
         return input.error;
