@@ -10,6 +10,7 @@ use CrmTest::Citus;
 use CrmTest::Proxy;
 use CrmTest::Session;
 use IO::Select;
+use IO::Socket::INET;
 use IO::Socket::UNIX;
 use Time::HiRes qw(time);
 
@@ -353,11 +354,33 @@ subtest "-D, pid_file, log_file, HUP" => sub {
     ok(!-e $pid_file, "pid_file is gone");
     is(($worker->run("-D"))[0], 0, "again");
     ($pid) = read_file($pid_file) =~ /^(\d+)$/;
-    $worker->configure({ lmtp_socket => "/nowhere/lmtp" });
+    my $folder = $worker->dir . "/mail";
+    my $taken = IO::Socket::INET->new(Listen => 1, LocalAddr => "127.0.0.1");
+    for my $place ({ lmtp_socket => "/nowhere/lmtp" },
+            { status_listen => "127.0.0.1:" . $taken->sockport }) {
+        my ($name, $where) = %$place;
+        my $before = (() = read_file($log) =~ /CRM3008/g);
+        my $good = $worker->{conf}{$name};
+        $worker->configure($place);
+        kill HUP => $pid;
+        ok(wait_for(sub { (() = read_file($log) =~ /CRM3008/g) > $before }, 20),
+            "HUP with a $name that is not to be had changes nothing");
+        like(read_file($log), qr/error: $name: \Q$where\E: /, "and says why");
+        $worker->configure({ $name => $good });
+    }
+    ok(kill(0, $pid), "it is still there");
+    mkdir $folder or die "mkdir: $!\n";
+    my $count = (() = read_file($log) =~ /CRM3001/g);
+    $worker->configure({ lmtp_socket => "$folder/lmtp" });
+    kill HUP => $pid;
+    ok(wait_for(sub { (() = read_file($log) =~ /CRM3001/g) > $count }, 20),
+        "HUP with another one");
+    ok(-S "$folder/lmtp", "is heeded");
+    rename $folder, "$folder-away";
     kill HUP => $pid;
     ok($ended->(), "HUP, and it cannot go on");
-    like(read_file($log), qr{error: lmtp_socket: /nowhere/lmtp: No such}, "why, is in"
-        . " the log: nobody sees its standard error");
+    like(read_file($log), qr{error: lmtp_socket: \Q$folder\E/lmtp: No such}, "why, is"
+        . " in the log: nobody sees its standard error");
     $worker->configure({ database => "host=/nowhere dbname=x" });
 };
 

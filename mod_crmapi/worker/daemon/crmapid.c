@@ -19,6 +19,7 @@
 #include "apr_getopt.h"
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_file.h"
 #include "crm_process.h"
 #include "crm_resources.h"
@@ -28,6 +29,7 @@
 #include "crmapid_daemon.h"
 #include "crmapid_ending.h"
 #include "crmapid_journal.h"
+#include "crmapid_listen.h"
 #include "crmapid_log.h"
 #include "crmapid_sample.h"
 #include "crmapid_status.h"
@@ -281,8 +283,41 @@ typedef struct service_t {
     apr_pool_t *run_pool;       /* cleared before the next configuration */
 } service_t;
 
+/* Return whether a socket at the place AFTER may need that the one at BEFORE is closed:
+ * they are the same, or have one port. */
+static int is_taken_by_itself(const char *after, const char *before)
+{
+    const char *port = strrchr(after, ':'), *old = strrchr(before, ':');
+
+    return !strcmp(after, before) || (port && old && !strcmp(port, old));
+}
+
+/* Return an error in POOL if one cannot listen where NEXT says, and CONFIG, which is in
+ * use, does not. */
+static crm_error_t *check_places(const crmd_config_t *next,
+                                 const crmd_config_t *config, apr_pool_t *pool)
+{
+    const char *const places[][3] = {
+        {"status_listen", next->status_listen, config->status_listen},
+        {"lmtp_socket", next->lmtp_socket, config->lmtp_socket},
+    };
+
+    for (size_t i = 0; i < CRM_NELTS(places); i++) {
+        crmd_listener_t listener;
+
+        if (*places[i][1] && !is_taken_by_itself(places[i][1], places[i][2])) {
+            crm_error_t *error = crmd_listener_open(
+                &listener, places[i][0], places[i][1], 0600, pool);
+
+            crmd_listener_close(&listener);
+            CRM_ERR(error);
+        }
+    }
+    return NULL;
+}
+
 /* Wait up to SECONDS for a signal of SERVICE. Return it, 0 if none arrived. On
- * SIGHUP set SERVICE's next configuration; if that is invalid, log it and
+ * SIGHUP set SERVICE's next configuration; if that cannot be used, log it and
  * return 0. */
 static int wait_command(service_t *service, int seconds)
 {
@@ -291,6 +326,9 @@ static int wait_command(service_t *service, int seconds)
 
     if (sig == SIGHUP) {
         error = read_config(&service->next, service->call, service->pool);
+    }
+    if (sig == SIGHUP && !error) {
+        error = check_places(service->next, service->config, service->pool);
     }
     if (!error) {
         return sig;
