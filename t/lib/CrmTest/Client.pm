@@ -6,6 +6,7 @@ use warnings;
 use IO::Select;
 use IO::Socket::INET;
 use Cpanel::JSON::XS ();
+use Scalar::Util qw(weaken);
 use Time::HiRes qw(time);
 
 # Called with (request, response) for every answer any client gets; see hook().
@@ -20,6 +21,16 @@ sub hook {
 
 # Port of a server => that of a proxy before it: see CrmTest::Prism.
 our %VIA;
+
+# Address of a client => it. They may be closed.
+my %clients;
+
+# Close the connections of this process to the server at PORT. httpd would wait for
+# seconds until they are closed from both sides.
+sub close_all {
+    my ($class, $port) = @_;
+    $_->close for grep { $_ && $_->{port} == $port } values %clients;
+}
 
 # A client for PORT of 127.0.0.1. KEY is sent as bearer token if given.
 sub new {
@@ -53,6 +64,7 @@ sub socket {
         Timeout => $self->{timeout})
         or die "CrmTest: cannot connect to port $self->{port}: $@\n";
     $self->{socket}->autoflush(1);
+    weaken($clients{$self + 0} = $self);
     return $self->{socket};
 }
 

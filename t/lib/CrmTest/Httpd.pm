@@ -338,10 +338,10 @@ sub settle {
     return $closed->();
 }
 
-# Stop it by SIGNAL (default: TERM when no connection is open, else WINCH, which
-# takes a second more), then look at what it logged: lines that were not announced
-# fail the test. httpd kills children that have not ended after some seconds, which
-# may be too few where others use the processors.
+# Stop it by SIGNAL (default: our clients close their connections; TERM when no other
+# is open, else WINCH, which takes seconds more), then look at what it logged: lines
+# that were not announced fail the test. httpd kills children that have not ended
+# after some seconds, which may be too few where others use the processors.
 sub stop {
     my ($self, $signal) = @_;
 
@@ -350,6 +350,7 @@ sub stop {
     delete $self->{prism};
     if ($self->{pid}) {
         $self->{log}->may(qr/\bAH0004[5-7]: /) if busy() > 1.5;
+        CrmTest::Client->close_all($self->{port}) if !$signal;
         my $settled = ($signal || "TERM") eq "TERM" && $self->settle;
         $signal ||= $settled || $ENV{CRM_VALGRIND} ? "TERM" : "WINCH";
         my ($status, $killed) = end_process($self->{pid}, $signal,
