@@ -399,7 +399,8 @@ subtest "keys and focus are the chat's alone" => sub {
         is(chat("\$('.panel').hidden"), false, "$composing: not closed");
     }
     browser("key", "Enter");
-    ok(wait_for(sub { shown() =~ /user: にほん$/ }, 15), "Enter alone sends");
+    ok(wait_for(sub { shown() =~ /user: にほん$/ && !chat("!!\$('.pending')") }, 15),
+        "Enter alone sends");
     is_deeply(browser("eval", "heard"), [], "which the page does not hear");
     sql($database, "DELETE FROM crmapi.message WHERE content = 'にほん'");
 };
