@@ -169,6 +169,11 @@ void crm_buf_json_string(crm_buf_t *buf, const char *text, apr_size_t len)
     crm_buf_putc(buf, '"');
 }
 
+void crm_buf_json_text(crm_buf_t *buf, const char *text)
+{
+    crm_buf_json_string(buf, text, strlen(text));
+}
+
 /* Return whether the character at TEXT is escaped, in a JSON string whose first
  * character is at START. */
 static int is_escaped(const char *start, const char *text)

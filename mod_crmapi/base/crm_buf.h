@@ -64,6 +64,9 @@ void crm_buf_printf(crm_buf_t *buf, const char *format, ...)
 /* Add the LEN bytes of UTF-8 at TEXT as a JSON string (RFC 8259, 7). */
 void crm_buf_json_string(crm_buf_t *buf, const char *text, apr_size_t len);
 
+/* The same for TEXT, which ends with a NUL. */
+void crm_buf_json_text(crm_buf_t *buf, const char *text);
+
 /* Add the LEN bytes of valid JSON at TEXT without white space between tokens.
  * PostgreSQL's jsonb output has some. */
 void crm_buf_json_compact(crm_buf_t *buf, const char *text, apr_size_t len);

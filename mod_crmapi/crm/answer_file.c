@@ -174,9 +174,9 @@ static void add_file(crm_buf_t *buf, json_object *shown, const file_t *file)
     json_object_array_add(shown, one);
     crm_buf_printf(buf, "%s{\"id\":\"%s\",\"size\":%" APR_INT64_T_FMT
                    ",\"filename\":", buf->len > 1 ? "," : "", id, file->size);
-    crm_buf_json_string(buf, file->name, strlen(file->name));
+    crm_buf_json_text(buf, file->name);
     crm_buf_puts(buf, ",\"content_type\":");
-    crm_buf_json_string(buf, file->type, strlen(file->type));
+    crm_buf_json_text(buf, file->type);
     crm_buf_printf(buf, ",\"data\":\"");
     crm_buf_puts(buf, file->data);      /* base64 needs no escapes */
     crm_buf_puts(buf, "\"}");

@@ -413,7 +413,7 @@ static void make_rows(crm_sql_t *sqls, start_t *start, const char *sequence,
 static void add_member(crm_buf_t *body, const char *name, const char *text)
 {
     crm_buf_printf(body, "\"%s\":", name);
-    crm_buf_json_string(body, text, strlen(text));
+    crm_buf_json_text(body, text);
     crm_buf_putc(body, ',');
 }
 

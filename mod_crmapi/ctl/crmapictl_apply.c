@@ -332,7 +332,7 @@ static void add_member(crm_buf_t *buf, const char *name, const char *text)
 {
     if (text) {
         crm_buf_printf(buf, ",\"%s\":", name);
-        crm_buf_json_string(buf, text, strlen(text));
+        crm_buf_json_text(buf, text);
     }
 }
 

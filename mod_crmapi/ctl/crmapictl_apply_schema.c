@@ -3,7 +3,6 @@
 #include "crmapictl_apply_schema.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "crmapictl_kind.h"
 
@@ -27,7 +26,7 @@ static void add_field(crm_buf_t *buf, const crm_field_t *field)
                  : ",{\"type\":\"null\"}]");
     if (field->doc) {
         crm_buf_puts(buf, ",\"description\":");
-        crm_buf_json_string(buf, field->doc, strlen(field->doc));
+        crm_buf_json_text(buf, field->doc);
     }
     crm_buf_putc(buf, '}');
 }
@@ -39,7 +38,7 @@ static void add_kind(crm_buf_t *buf, const ctl_kind_t *kind)
 
     crm_buf_printf(buf, ",\n\"%s\":{\"type\":\"object\",\"description\":",
                    resource->name);
-    crm_buf_json_string(buf, resource->doc, strlen(resource->doc));
+    crm_buf_json_text(buf, resource->doc);
     crm_buf_printf(buf, ",\"additionalProperties\":false,\"properties\":{"
                    "\"object\":{\"const\":\"%s\"}", resource->name);
     for (const crm_field_t *field = resource->fields; field->name; field++) {

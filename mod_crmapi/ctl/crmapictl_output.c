@@ -59,10 +59,10 @@ static void add_json(crm_buf_t *buf, const PGresult *result, int row,
         crm_buf_puts(buf, value);
     }
     else if (form == 't' && crm_time_from_pg(time, value)) {
-        crm_buf_json_string(buf, time, strlen(time));
+        crm_buf_json_text(buf, time);
     }
     else {
-        crm_buf_json_string(buf, value, strlen(value));
+        crm_buf_json_text(buf, value);
     }
 }
 

@@ -220,7 +220,7 @@ void crm_chat_write_text(crm_buf_t *body, const char *name, const char *text)
     }
     crm_buf_printf(body, "\"%s\":", name);
     if (text) {
-        crm_buf_json_string(body, text, strlen(text));
+        crm_buf_json_text(body, text);
     }
     else {
         crm_buf_puts(body, "null");
@@ -265,5 +265,5 @@ void crm_chat_write_messages(crm_buf_t *body, const PGresult *messages,
     }
     crm_chat_cursor_write(text, cursor);
     crm_buf_puts(body, "],\"cursor\":");
-    crm_buf_json_string(body, text, strlen(text));
+    crm_buf_json_text(body, text);
 }

@@ -130,7 +130,7 @@ static void write_taken(crm_buf_t *body, const batch_t *batch, int i)
     const crm_intake_result_t *result = &batch->results[i];
 
     crm_buf_printf(body, "{\"index\":%d,\"event_id\":", batch->index[i]);
-    crm_buf_json_string(body, id, strlen(id));
+    crm_buf_json_text(body, id);
     write_id(body, "conversation_id", result->conversation_id);
     write_id(body, "message_id", result->message_id);
     write_id(body, "contact_id", result->contact_id);

@@ -40,13 +40,13 @@ static void add_member(crm_buf_t *buf, const char *name, const char *value,
     if (buf->data[buf->len - 1] != '{') {
         crm_buf_putc(buf, ',');
     }
-    crm_buf_json_string(buf, name, strlen(name));
+    crm_buf_json_text(buf, name);
     crm_buf_putc(buf, ':');
     if (literal) {
         crm_buf_puts(buf, value);
     }
     else {
-        crm_buf_json_string(buf, value, strlen(value));
+        crm_buf_json_text(buf, value);
     }
 }
 
@@ -95,7 +95,7 @@ static void keep(check_t *check, const crm_webform_field_t *field,
         crm_buf_puts(&check->content, i ? ", " : ": ");
         crm_buf_puts(&check->content, option ? option->label : value);
         crm_buf_putc(&list, i ? ',' : '[');
-        crm_buf_json_string(&list, value, strlen(value));
+        crm_buf_json_text(&list, value);
     }
     crm_buf_putc(&check->content, '\n');
     crm_buf_add(&list, "]", 2);

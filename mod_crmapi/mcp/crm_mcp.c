@@ -154,7 +154,7 @@ static const char *version_data(const crm_call_t *call, const char *requested)
     crm_buf_puts(&data, "]");
     if (requested) {
         crm_buf_puts(&data, ",\"requested\":");
-        crm_buf_json_string(&data, requested, strlen(requested));
+        crm_buf_json_text(&data, requested);
     }
     crm_buf_puts(&data, "}");
     crm_buf_putc(&data, '\0');

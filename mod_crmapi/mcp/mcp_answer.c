@@ -2,8 +2,6 @@
 /* mcp_answer.c: answers to a client as JSON-RPC */
 #include "mcp_answer.h"
 
-#include <string.h>
-
 #include "apr_strings.h"
 
 /* Who answers, in each result (MCP 2026-07-28, basic/index, "_meta"). */
@@ -55,7 +53,7 @@ void mcp_answer_error(crm_call_t *call, int status, int code,
     out->len = 0;
     begin(out, mcp_of(call));
     crm_buf_printf(out, "\"error\":{\"code\":%d,\"message\":", code);
-    crm_buf_json_string(out, message, strlen(message));
+    crm_buf_json_text(out, message);
     if (data) {
         crm_buf_puts(out, ",\"data\":");
         crm_buf_puts(out, data);

@@ -46,7 +46,7 @@ static const prompt_t prompts[] = {
 static void add_string(crm_buf_t *out, const char *name, const char *text)
 {
     crm_buf_printf(out, "\"%s\":", name);
-    crm_buf_json_string(out, text, strlen(text));
+    crm_buf_json_text(out, text);
 }
 
 static void add_prompt(crm_buf_t *out, const prompt_t *prompt)

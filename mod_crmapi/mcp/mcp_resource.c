@@ -76,7 +76,7 @@ static void answer_text(crm_call_t *call, const char *uri, const char *text,
     mcp_begin_result(&out, mcp_of(call));
     mcp_add_lifetime(&out, mcp_of(call), lifetime);
     crm_buf_puts(&out, "\"contents\":[{\"uri\":");
-    crm_buf_json_string(&out, uri, strlen(uri));
+    crm_buf_json_text(&out, uri);
     crm_buf_puts(&out, ",\"mimeType\":\"application/json\",\"text\":");
     crm_buf_json_string(&out, text, len);
     crm_buf_puts(&out, "}]");
@@ -93,7 +93,7 @@ static crm_error_t *answer_missing(crm_call_t *call, const char *uri,
 
     crm_buf_init(&data, 256, call->pool);
     crm_buf_puts(&data, "{\"uri\":");
-    crm_buf_json_string(&data, uri, strlen(uri));
+    crm_buf_json_text(&data, uri);
     crm_buf_puts(&data, "}");
     crm_buf_putc(&data, '\0');
     mcp_answer_error(call, 200, mcp_of(call)->modern ? MCP_INVALID_PARAMS

@@ -357,7 +357,7 @@ static void write_member(crm_buf_t *buf, const char *name, const char *bind,
             crm_buf_puts(buf, bind);
         }
         else {
-            crm_buf_json_string(buf, bind, strlen(bind));
+            crm_buf_json_text(buf, bind);
         }
     }
 }

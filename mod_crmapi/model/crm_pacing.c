@@ -184,7 +184,7 @@ const char *crm_pacing_parse(const char **pacing_p, apr_int64_t *between_p,
     *between_p = pacing.between;
     crm_buf_init(&buf, 256, pool);
     crm_buf_puts(&buf, "{\"time_zone\":");
-    crm_buf_json_string(&buf, pacing.time_zone, strlen(pacing.time_zone));
+    crm_buf_json_text(&buf, pacing.time_zone);
     if (pacing.window
         && (rule = write_window(&buf, where_p, pacing.window, pool))) {
         return rule;

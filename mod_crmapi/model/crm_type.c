@@ -615,7 +615,7 @@ static void enum_schema(crm_buf_t *buf, const crm_field_t *field,
     crm_buf_puts(buf, ",\"enum\":[");
     for (const char *const *value = field->values; *value; value++) {
         crm_buf_puts(buf, value == field->values ? "" : ",");
-        crm_buf_json_string(buf, *value, strlen(*value));
+        crm_buf_json_text(buf, *value);
     }
     crm_buf_puts(buf, null ? ",null]" : "]");
 }

@@ -179,7 +179,7 @@ static const char *list_json(apr_array_header_t *list, const kind_t *kind,
         crm_buf_printf(&buf, "%s{%s%s\"%s\":", i ? "," : "",
                        kind->last ? is_primary : "", kind->last ? "," : "",
                        kind->member);
-        crm_buf_json_string(&buf, text, strlen(text));
+        crm_buf_json_text(&buf, text);
         crm_buf_printf(&buf, "%s%s}", kind->last ? "" : ",",
                        kind->last ? "" : is_primary);
     }

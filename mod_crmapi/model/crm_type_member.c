@@ -47,10 +47,10 @@ static const char *object_of(const char *name, const char *value, int quoted,
 
     crm_buf_init(&buf, strlen(name) + strlen(value) + 16, pool);
     crm_buf_putc(&buf, '{');
-    crm_buf_json_string(&buf, name, strlen(name));
+    crm_buf_json_text(&buf, name);
     crm_buf_putc(&buf, ':');
     if (quoted) {
-        crm_buf_json_string(&buf, value, strlen(value));
+        crm_buf_json_text(&buf, value);
     }
     else {
         crm_buf_puts(&buf, value);

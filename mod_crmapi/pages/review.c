@@ -142,7 +142,7 @@ static void add_edit(crm_buf_t *edits, const crm_review_step_t *step)
                            edits->len > 1 ? "," : "", step->id);
         }
         crm_buf_printf(edits, ",\"%s\":", text->name);
-        crm_buf_json_string(edits, text->typed, strlen(text->typed));
+        crm_buf_json_text(edits, text->typed);
     }
     crm_buf_puts(edits, begun ? "}" : "");
 }

@@ -416,7 +416,7 @@ static int write_field(crm_buf_t *body, const crm_call_t *call,
         return field != NULL;
     }
     crm_buf_puts(body, body->data[body->len - 1] == '{' ? "" : ",");
-    crm_buf_json_string(body, name, strlen(name));
+    crm_buf_json_text(body, name);
     crm_buf_putc(body, ':');
     crm_type_write(body, field, value ? json_object_get_string(value) : NULL,
                    (apr_size_t)json_object_get_string_len(value));

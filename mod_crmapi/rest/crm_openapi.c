@@ -23,11 +23,6 @@ static void add(crm_buf_t *buf, const char *json)
     }
 }
 
-static void add_string(crm_buf_t *buf, const char *text)
-{
-    crm_buf_json_string(buf, text, strlen(text));
-}
-
 /* ---- schemas ---- */
 
 /* Add the schema of FIELD on SIDE and its description. */
@@ -38,7 +33,7 @@ static void add_field_schema(crm_buf_t *buf, const crm_field_t *field,
     crm_field_schema(buf, field, side);
     if (field->doc) {
         add(buf, ",'description':");
-        add_string(buf, field->doc);
+        crm_buf_json_text(buf, field->doc);
     }
     crm_buf_putc(buf, '}');
 }
@@ -61,7 +56,7 @@ static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
         if ((required ? field->flags & required : !flags)
             && !(field->flags & CRM_F_HIDDEN)) {
             add(buf, count++ ? "," : separator);
-            add_string(buf, field->name);
+            crm_buf_json_text(buf, field->name);
         }
     }
     add(buf, count ? "],'properties':{" : ",'properties':{");
@@ -80,7 +75,7 @@ static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
                 shown.flags &= ~(CRM_F_NO_CLEAR | CRM_F_REQUIRED);
             }
             add(buf, count++ ? "," : "");
-            add_string(buf, field->name);
+            crm_buf_json_text(buf, field->name);
             add(buf, ":");
             add_field_schema(buf, &shown, side);
         }
@@ -98,7 +93,7 @@ static void add_shown(crm_buf_t *buf, const crm_resource_t *resource,
     for (field = resource->fields; field->name; field++) {
         if (!(field->flags & (flags | CRM_F_HIDDEN))) {
             add(buf, ",");
-            add_string(buf, field->name);
+            crm_buf_json_text(buf, field->name);
             add(buf, ":{'$ref':'#/components/schemas/Shown'}");
         }
     }
@@ -112,7 +107,7 @@ static void add_body_schema(crm_buf_t *buf, const char *name,
                             unsigned required, const char *more)
 {
     add(buf, ",");
-    add_string(buf, name);
+    crm_buf_json_text(buf, name);
     add(buf, ":{'type':'object','additionalProperties':false");
     add(buf, more ? "," : "");
     add(buf, more ? more : "");
@@ -129,7 +124,7 @@ static void add_resource_schemas(crm_buf_t *buf,
 
     crm_buf_printf(buf, "\"%s\":", resource->title);
     add(buf, "{'type':'object','description':");
-    add_string(buf, resource->doc);
+    crm_buf_json_text(buf, resource->doc);
     if (resource->schema) {
         add(buf, ",");
         resource->schema(buf);
@@ -180,7 +175,7 @@ static void add_parameter_example(crm_buf_t *buf, const crm_field_t *field)
     }
     if (example) {
         add(buf, ",'example':");
-        add_string(buf, example);
+        crm_buf_json_text(buf, example);
     }
 }
 
@@ -189,7 +184,7 @@ static void add_parameter(crm_buf_t *buf, const crm_filter_t *filter)
     const crm_field_t *field = &filter->field;
 
     add(buf, "{'name':");
-    add_string(buf, field->name);
+    crm_buf_json_text(buf, field->name);
     add(buf, field->flags & CRM_F_REQUIRED
         ? ",'in':'query','required':true,'schema':{"
         : ",'in':'query','schema':{");
@@ -198,7 +193,7 @@ static void add_parameter(crm_buf_t *buf, const crm_filter_t *filter)
     add_parameter_example(buf, field);
     if (field->doc) {
         add(buf, ",'description':");
-        add_string(buf, field->doc);
+        crm_buf_json_text(buf, field->doc);
     }
     add(buf, "},");
 }
@@ -207,14 +202,14 @@ static void add_sort_parameter(crm_buf_t *buf, const crm_sort_t *sort)
 {
     add(buf, "{'name':'sort','in':'query','schema':{'type':'string',"
         "'default':");
-    add_string(buf, sort->name);
+    crm_buf_json_text(buf, sort->name);
     add(buf, ",'enum':[");
     for (int i = 0; sort[i].keys[0]; i++) {
         add(buf, i ? "," : "");
-        add_string(buf, sort[i].name);
+        crm_buf_json_text(buf, sort[i].name);
     }
     add(buf, "]},'description':'what the rows are ordered by','example':");
-    add_string(buf, sort->name);
+    crm_buf_json_text(buf, sort->name);
     add(buf, "},");
 }
 
@@ -288,7 +283,7 @@ static void add_content(crm_buf_t *buf, const crm_endpoint_t *endpoint,
 {
     const crm_operation_t *operation = endpoint->operation;
 
-    add_string(buf, type);
+    crm_buf_json_text(buf, type);
     add(buf, ":{'schema':{'$ref':'#/components/schemas/");
     if (operation->body_schema) {
         crm_buf_puts(buf, operation->body_schema);
@@ -498,14 +493,14 @@ static void add_names(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 
     crm_buf_printf(buf, "\"operationId\":\"%s\",\"tags\":[\"%s\"],"
                    "\"summary\":", operation->id, endpoint->resource->tag);
-    add_string(buf, operation->summary);
+    crm_buf_json_text(buf, operation->summary);
     if (endpoint->deprecation) {
-        add(buf, ",'deprecated':true,'description':");
-        add_string(buf, "It will be removed, not before the date of Sunset.");
+        add(buf, ",'deprecated':true,'description':'It will be removed, not"
+            " before the date of Sunset.'");
     }
     else if (operation->doc) {
         add(buf, ",'description':");
-        add_string(buf, operation->doc);
+        crm_buf_json_text(buf, operation->doc);
     }
 }
 
@@ -550,10 +545,10 @@ static void add_head(crm_buf_t *buf, const crm_endpoint_t *endpoint)
 /* Add the request by which a webhook sends EVENT. */
 static void add_webhook(crm_buf_t *buf, const crm_event_type_t *event)
 {
-    add_string(buf, event->type);
+    crm_buf_json_text(buf, event->type);
     add(buf, ":{'post':{'operationId':'on");
     crm_buf_printf(buf, "%s\",\"summary\":", event->title);
-    add_string(buf, event->doc);
+    crm_buf_json_text(buf, event->doc);
     add(buf, ",'description':'Sent to the endpoints that want this event. It is "
         "sent again until one answers with 2xx, and may come twice.'"
         ",'tags':['Webhooks'],'security':[],'parameters':["
@@ -575,7 +570,7 @@ static void add_event_schema(crm_buf_t *buf, const crm_event_type_t *event)
     crm_buf_printf(buf, "\"%sEvent\":", event->title);
     add(buf, "{'type':'object','required':['type','timestamp','data'],"
         "'properties':{'type':{'type':'string','const':");
-    add_string(buf, event->type);
+    crm_buf_json_text(buf, event->type);
     add(buf, "},'timestamp':{'type':'string','format':'date-time'},"
         "'data':{'$ref':'#/components/schemas/");
     crm_buf_printf(buf, "%s\"}}}", event->deleted ? "Deleted"
@@ -762,7 +757,7 @@ void crm_openapi_write(crm_buf_t *buf, const crm_request_t *request)
         return;
     }
     crm_buf_add(buf, document.data, server_at);
-    add_string(buf, origin);
+    crm_buf_json_text(buf, origin);
     crm_buf_add(buf, document.data + rest, document.len - rest);
 }
 

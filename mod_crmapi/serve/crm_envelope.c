@@ -2,8 +2,6 @@
 /* crm_envelope.c: errors as JSON */
 #include "crm_envelope.h"
 
-#include <string.h>
-
 static void write_details(crm_buf_t *body, const apr_array_header_t *details)
 {
     crm_buf_putc(body, '[');
@@ -11,9 +9,9 @@ static void write_details(crm_buf_t *body, const apr_array_header_t *details)
         const crm_detail_t *detail = &APR_ARRAY_IDX(details, i, crm_detail_t);
 
         crm_buf_puts(body, i ? ",{\"field\":" : "{\"field\":");
-        crm_buf_json_string(body, detail->field, strlen(detail->field));
+        crm_buf_json_text(body, detail->field);
         crm_buf_puts(body, ",\"message\":");
-        crm_buf_json_string(body, detail->message, strlen(detail->message));
+        crm_buf_json_text(body, detail->message);
         crm_buf_putc(body, '}');
     }
     crm_buf_putc(body, ']');
@@ -61,7 +59,7 @@ void crm_envelope_error(crm_buf_t *body, const crm_error_t *error)
     crm_buf_puts(body, "{\"error\":{\"code\":\"");
     crm_buf_puts(body, crm_code_info(error->code)->code);
     crm_buf_puts(body, "\",\"message\":");
-    crm_buf_json_string(body, error->message, strlen(error->message));
+    crm_buf_json_text(body, error->message);
     if (details) {
         crm_buf_puts(body, ",\"details\":");
         write_details(body, details);

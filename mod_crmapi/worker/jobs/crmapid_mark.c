@@ -3,7 +3,6 @@
 #include "crmapid_mark.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #include "apr_strings.h"
 
@@ -280,7 +279,7 @@ static crm_error_t *add(const crmd_sending_t *sending, const char *state,
                    sending->part_member, sending->part);
     if (provider_id) {
         crm_buf_puts(&buf, ",\"provider_id\":");
-        crm_buf_json_string(&buf, provider_id, strlen(provider_id));
+        crm_buf_json_text(&buf, provider_id);
     }
     crm_buf_puts(&buf, "}\n");
     pthread_mutex_lock(&lock);

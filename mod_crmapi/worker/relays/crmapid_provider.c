@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crmapid_provider.c: the relay "http": messages to a provider in the format of
  * docs/provider.md */
-#include <string.h>
 
 #include "apr_base64.h"
 #include "apr_strings.h"
@@ -17,9 +16,9 @@ static void add_member(crm_buf_t *buf, const char *name, const char *text)
 {
     if (text) {
         crm_buf_putc(buf, buf->len ? ',' : '{');
-        crm_buf_json_string(buf, name, strlen(name));
+        crm_buf_json_text(buf, name);
         crm_buf_putc(buf, ':');
-        crm_buf_json_string(buf, text, strlen(text));
+        crm_buf_json_text(buf, text);
     }
 }
 
@@ -28,7 +27,7 @@ static void add_copies(crm_buf_t *buf, const crmd_message_t *message)
 {
     for (const char *const *copy = message->copies; copy && *copy; copy++) {
         crm_buf_puts(buf, copy == message->copies ? ",\"cc\":[" : ",");
-        crm_buf_json_string(buf, *copy, strlen(*copy));
+        crm_buf_json_text(buf, *copy);
     }
     crm_buf_puts(buf, message->copies && *message->copies ? "]" : "");
 }
@@ -45,9 +44,9 @@ static void add_files(crm_buf_t *buf, const crmd_message_t *message)
                                  (int)file->len);
         crm_buf_puts(buf, i ? ",{\"filename\":"
                      : ",\"attachments\":[{\"filename\":");
-        crm_buf_json_string(buf, file->name, strlen(file->name));
+        crm_buf_json_text(buf, file->name);
         crm_buf_puts(buf, ",\"content_type\":");
-        crm_buf_json_string(buf, file->type, strlen(file->type));
+        crm_buf_json_text(buf, file->type);
         crm_buf_puts(buf, ",\"data\":\"");
         crm_buf_puts(buf, data);
         crm_buf_puts(buf, "\"}");
