@@ -70,32 +70,36 @@ static const char *raw_name(const char *text, apr_size_t len,
     return name;
 }
 
+/* Set *PARAM to the parameter in the LEN bytes at TEXT, in POOL. */
+static void read_param(crm_query_param_t *param, const char *text,
+                       apr_size_t len, apr_pool_t *pool)
+{
+    const char *equals = memchr(text, '=', len);
+    apr_size_t name_len = equals ? (apr_size_t)(equals - text) : len;
+    apr_size_t ignored;
+
+    param->bad = NULL;
+    param->name = decode(&ignored, &param->bad, text, name_len, pool);
+    if (param->bad) {
+        param->name = raw_name(text, name_len, pool);
+        if (param->bad == crm_query_nul) {
+            param->bad = nul_in_name;
+        }
+    }
+    param->value = decode(&param->value_len, &param->bad,
+                          equals ? equals + 1 : "",
+                          equals ? len - name_len - 1 : 0, pool);
+}
+
 void crm_query_parse(apr_array_header_t **params_p, const char *query,
                      apr_pool_t *result_pool)
 {
     *params_p = apr_array_make(result_pool, 8, sizeof(crm_query_param_t));
     while (query && *query) {
         apr_size_t len = strcspn(query, "&");
-        const char *equals = memchr(query, '=', len);
-        apr_size_t name_len = equals ? (apr_size_t)(equals - query) : len;
 
         if (len) {
-            crm_query_param_t *param = apr_array_push(*params_p);
-            apr_size_t ignored;
-
-            param->bad = NULL;
-            param->name = decode(&ignored, &param->bad, query, name_len,
-                                 result_pool);
-            if (param->bad) {
-                param->name = raw_name(query, name_len, result_pool);
-                if (param->bad == crm_query_nul) {
-                    param->bad = nul_in_name;
-                }
-            }
-            param->value = decode(&param->value_len, &param->bad,
-                                  equals ? equals + 1 : "",
-                                  equals ? len - name_len - 1 : 0,
-                                  result_pool);
+            read_param(apr_array_push(*params_p), query, len, result_pool);
         }
         query += len;
         query += *query == '&';

@@ -260,6 +260,18 @@ static int has_strange_link(const char *text, const char *own)
     return 0;
 }
 
+/* Add the texts of the members of OBJECT to BUF. */
+static void add_words(crm_buf_t *buf, json_object *object)
+{
+    json_object_object_foreach(object, name, value) {
+        (void)name;
+        if (json_object_is_type(value, json_type_string)) {
+            crm_buf_puts(buf, json_object_get_string(value));
+            crm_buf_putc(buf, ' ');
+        }
+    }
+}
+
 /* Return the texts of the members of the COUNT OBJECTS, which may be NULL, folded, in
  * POOL. */
 static const char *words_of(json_object *const *objects, size_t count,
@@ -270,13 +282,7 @@ static const char *words_of(json_object *const *objects, size_t count,
     crm_buf_init(&buf, 1024, pool);
     for (size_t i = 0; i < count; i++) {
         if (objects[i]) {
-            json_object_object_foreach(objects[i], name, value) {
-                (void)name;
-                if (json_object_is_type(value, json_type_string)) {
-                    crm_buf_puts(&buf, json_object_get_string(value));
-                    crm_buf_putc(&buf, ' ');
-                }
-            }
+            add_words(&buf, objects[i]);
         }
     }
     crm_buf_putc(&buf, '\0');
