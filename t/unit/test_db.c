@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_db.c: crm_db against a real PostgreSQL, $CRM_TEST_DATABASE */
 #include <dlfcn.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -1176,6 +1177,40 @@ START_TEST(a_silent_server_whose_answer_is_unwanted_is_given_up)
 }
 END_TEST
 
+/* A server that takes the connection and says nothing. It is waited for, unless nobody
+ * wants it any more; a thread still waits then, and is over when the server goes. */
+START_TEST(a_connection_that_is_unwanted_is_given_up)
+{
+    struct sockaddr_in sin = {.sin_family = AF_INET,
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(sin);
+    int asked = -2, fd = socket(AF_INET, SOCK_STREAM, 0);
+    crm_conn_options_t watched = {.unwanted = second_time,
+                                  .unwanted_baton = &asked};
+    apr_time_t start = apr_time_now();
+    crm_conn_t *none = NULL;
+    crm_error_t *error;
+
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&sin, len), 0);
+    ck_assert_int_eq(listen(fd, 5), 0);
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
+    error = crm_conn_open(&none, apr_psprintf(
+                              pool, "host=127.0.0.1 port=%d dbname=x"
+                              " connect_timeout=100", ntohs(sin.sin_port)),
+                          &watched, pool, pool);
+    ck_assert_msg(error && error->code == CRM_E_REQUEST_TIMEOUT, "%s",
+                  why(error));
+    ck_assert_int_ge(asked, 2);
+    ck_assert_int_lt(apr_time_now() - start, 50000000);
+    close(fd);
+    asked = -100000;            /* one that is wanted */
+    error = crm_conn_open(&conn, getenv("CRM_TEST_DATABASE"), &watched, pool,
+                          pool);
+    ck_assert_msg(!error, "%s", why(error));
+    ck_assert_str_eq(ask("SELECT 'open'"), "open");
+}
+END_TEST
+
 /* Run SQL, a COPY, with DATA. */
 static crm_error_t *copy_in(const char *sql, const char *data)
 {
@@ -1726,6 +1761,7 @@ static void add_timeouts(TCase *tests)
     tcase_add_test(tests, a_silent_server_is_given_up);
     tcase_add_test(tests,
                    a_silent_server_whose_answer_is_unwanted_is_given_up);
+    tcase_add_test(tests, a_connection_that_is_unwanted_is_given_up);
     tcase_add_test(tests, a_backend_that_does_not_read_is_given_up);
     tcase_add_test(tests, a_server_that_never_lets_in_is_given_up);
     tcase_add_test(tests,
