@@ -26,6 +26,9 @@
 #define REPLY_ELEMENTS (1 + 3 * CRM_STORE_TOGETHER)
 #define REPLY_BYTES 16384
 
+/* The end of the year 9999. */
+#define TIME_END APR_INT64_C(253402300800000000)
+
 /* Names of classes in keys. */
 static const char class_names[CRM_LIMIT_CLASSES] = {
     [CRM_LIMIT_READ] = 'r', [CRM_LIMIT_WRITE] = 'w'
@@ -212,6 +215,12 @@ static int is_answer(const redisReply *reply, int count)
     return 1;
 }
 
+/* Return whether it can be TIME, in microseconds since 1970: clients are told so. */
+static int is_time(apr_int64_t time)
+{
+    return time >= 0 && time < TIME_END;
+}
+
 /* Return whether WINDOW can be as the server says. A host that believed anything would
  * refuse a key for as long as that says. */
 static int is_possible(const window_t *window)
@@ -237,6 +246,9 @@ static const char *take_answer(redis_t *redis, apr_int64_t *time_p,
         return unexpected;
     }
     *time_p = reply->element[0]->integer;
+    if (!is_time(*time_p)) {
+        return unexpected;
+    }
     for (int i = 0; i < redis->window_count; i++) {
         window_t *window = &redis->windows[i];
         redisReply **numbers = &reply->element[1 + 3 * i];
