@@ -212,6 +212,22 @@ subtest "5.1 OPTIONS and 405 with Allow" => sub {
         })->{headers}}], [], "5.1 nor for a preflight");
 };
 
+subtest "5.2 a target with scheme and host (RFC 9112, 3.2.2)" => sub {
+    my $short = httpd(database => $database, conf => "CrmApiMcp /m/\n");
+    my $w = workspace($short);
+    my $ask = sub {
+        my ($scheme, $path) = @_;
+        return $short->client->raw("GET $scheme://x.example:80$path HTTP/1.1\r\n"
+            . "Host: x.example\r\nAuthorization: Bearer " . $w->key . "\r\n\r\n");
+    };
+    for my $scheme (qw(http https)) {
+        status_is($ask->($scheme, "/api/v1/agents"), 200, "$scheme: the API");
+        status_is($ask->($scheme, "/api/v1//agents"), 404, "no part is empty");
+        status_is($ask->($scheme, "/m/"), 405, "a mount with a short path");
+        status_is($ask->($scheme, "/m//"), 404, "nor there");
+    }
+};
+
 subtest "5.2 paths: one trailing slash, reserved words, nothing else" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;

@@ -240,14 +240,22 @@ int crmapi_send_answer(crmapi_request_t *request, int flush)
            || r->connection->aborted ? OK : AP_FILTER_ERROR;
 }
 
+/* Return the path in TARGET, which may begin with a scheme and a host. */
+static const char *path_of(const char *target)
+{
+    const char *host = *target == '/' ? NULL : strstr(target, "://");
+
+    return host ? strchrnul(host + 3, '/') : target;
+}
+
 /* Return whether REQUEST's path has two consecutive slashes below its mount.
  * httpd has merged them in R's uri, so that different paths would be equal. */
 static int has_empty_segment(const crmapi_request_t *request)
 {
     const request_rec *r = request->r;
     size_t base = (size_t)(request->path - r->uri);
-    const char *path = strlen(r->unparsed_uri) > base
-                       ? r->unparsed_uri + base : "";
+    const char *target = path_of(r->unparsed_uri);
+    const char *path = strlen(target) > base ? target + base : "";
     const char *slashes = strstr(path, "//");
 
     return slashes && slashes < path + strcspn(path, "?");
