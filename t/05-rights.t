@@ -407,6 +407,21 @@ subtest "migrate makes the rights of an existing database right" => sub {
     sql($name, "DROP OWNED BY reports_$$; DROP ROLE reports_$$");
 };
 
+subtest "install.md: only who is named may connect" => sub {
+    my $name = migrated(database());
+    my ($line) = read_file("$CrmTest::TOP/docs/install.md")
+        =~ /^\$ (psql -d crmapi -c 'GRANT CONNECT .*)/m;
+    for my $sql ($line =~ /-c '([^']*)'/g) {
+        sql($name, $sql =~ s/DATABASE crmapi /DATABASE $name /r);
+    }
+    sql($name, "CREATE ROLE other_$$ LOGIN");
+    migrated($name);
+    is(said($_, "SELECT 1", $name), "", "$_ may") for $OWNER, values %LOGIN;
+    like(said("other_$$", "SELECT 1", $name), qr/permission denied for database/,
+        "no other");
+    sql($name, "DROP ROLE other_$$");
+};
+
 subtest "a database that was restored" => sub {
     my ($name, $from) = (database(template => undef), postgres());
     my $pipe = sprintf "pg_dump -Fc -d '%s' | pg_restore --exit-on-error"
