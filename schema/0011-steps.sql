@@ -277,7 +277,7 @@ CREATE FUNCTION crmapi.step_type(channel text) RETURNS smallint
         END::smallint;
 
 -- A new conversation for STEP with its contact, of the time AT. NULL: the contact
--- was deleted. Internal.
+-- was deleted, or a transaction that is waited for has done so. Internal.
 CREATE FUNCTION crmapi.step_open(workspace uuid, step uuid, at timestamptz)
     RETURNS uuid
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -293,7 +293,8 @@ BEGIN
         AND q.id = e.sequence_id
     JOIN crmapi.contact c ON c.workspace_id = e.workspace_id
         AND c.id = e.contact_id
-    WHERE s.workspace_id = step_open.workspace AND s.id = step_open.step;
+    WHERE s.workspace_id = step_open.workspace AND s.id = step_open.step
+    FOR KEY SHARE OF c;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;

@@ -8,8 +8,10 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Rows;
 use CrmTest::Schema;
+use CrmTest::Session;
 
 my ($w, $x) = (space(), space());
 
@@ -140,6 +142,23 @@ subtest "what stops an enrollment stops it in each state that is live" => sub {
     }
     is(value("enrollment", $stays->{id}, "status"), "generating",
         "not one of another workspace");
+};
+
+subtest "what was sent while its contact is deleted is recorded" => sub {
+    my $s = space();
+    for my $state (qw(stopped_user approved)) {
+        my $e = enrolled($s, status => $state, steps => [{}]);
+        my $let_go = holding($db, "DELETE FROM crmapi.contact
+            WHERE workspace_id = '$s->{id}' AND id = '$e->{contact}'");
+        my $job = CrmTest::Child->start(sub {
+            eval { sent($s, $e, 1, "2026-12-04 10:00:00Z") };
+            return $@;
+        });
+        wait_blocked($db, 1);
+        $let_go->("COMMIT");
+        is(join("", $job->result), "", "$state: without an error");
+        is(value("enrollment_step", $e->{steps}[0], "status"), "sent", "as sent");
+    }
 };
 
 subtest "an agent's limit is for a day of its workspace's time zone" => sub {
