@@ -17,7 +17,7 @@ CREATE TABLE crmapi.job (
         REFERENCES crmapi.workspace ON DELETE CASCADE,
     kind crmapi.line NOT NULL,
     -- The part of kind before the dot. A worker has threads for each lane, so
-    -- that webhooks to a host that hangs delay no sequence.
+    -- that webhooks to a host that hangs, or a slow generator, delay no sequence.
     lane text COLLATE "C" NOT NULL
         GENERATED ALWAYS AS (split_part(kind, '.', 1)) STORED,
     payload crmapi.object NOT NULL DEFAULT '{}',

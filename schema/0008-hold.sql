@@ -171,7 +171,7 @@ BEGIN
         ON CONFLICT ON CONSTRAINT workspace_hold_pkey DO NOTHING;
     END IF;
     RETURN (SELECT count(*) FROM crmapi.job j
-            WHERE j.state = 'leased' AND j.kind <> 'sequence.generate'
+            WHERE j.state = 'leased' AND j.kind <> 'generate.steps'
               AND (workspace IS NULL OR j.workspace_id = workspace));
 END
 $$;

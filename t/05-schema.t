@@ -332,7 +332,7 @@ subtest "deleting a contact (contract 9.6)" => sub {
         enrollment_id => $enrollments[0], channel => "sms",
         status => $_ == 1 ? "sent" : "scheduled") } 1 .. 2;
     for my $n (0, 1) {
-        sql($db, row("job", %{$s->{in}}, kind => "sequence.generate",
+        sql($db, row("job", %{$s->{in}}, kind => "generate.steps",
             payload => qq({"enrollment_id": "$enrollments[$n]"})));
     }
     sql($db, row("job", %{$s->{in}}, kind => "other"));
@@ -362,8 +362,8 @@ subtest "deleting a contact (contract 9.6)" => sub {
         "sent cancelled", "what was not sent never is");
     is_deeply([sql($db, "SELECT kind, state, count(*) FROM crmapi.job
         WHERE workspace_id = '$s->{id}' GROUP BY 1, 2 ORDER BY 1, 2")],
-        [["other", "ready", 1], ["sequence.generate", "cancelled", 1],
-            ["sequence.generate", "ready", 1]],
+        [["generate.steps", "cancelled", 1], ["generate.steps", "ready", 1],
+            ["other", "ready", 1]],
         "the live enrollment's job is cancelled, no other");
     counters_right("totals");
 };

@@ -258,7 +258,7 @@ subtest "status tells what is to be done, what is held, and who is alive" => sub
     crmapictl_ok($db, qw(workspace hold), $held);
     # how many, whose, of which kind and state, due in how many seconds
     my @jobs = ([1, $open, "sequence.step", "ready", -3600],
-        [1, $open, "sequence.generate", "ready", -60],
+        [2, $open, "generate.steps", "ready", -60],
         [3, $open, "answer.send", "ready", -60],
         [4, $open, "webhook.deliver", "ready", -60],
         [5, $open, "webhook.deliver", "ready", 600],
@@ -279,13 +279,14 @@ subtest "status tells what is to be done, what is held, and who is alive" => sub
             now() + $_ * interval '1 second',
             now() - $_ * interval '50 seconds')" } 0 .. 2);
     my @names = qw(workspaces workers jobs_ready jobs_due jobs_leased
-        sequence_jobs_due answer_jobs_due webhook_jobs_due jobs_dead jobs_held
+        generate_jobs_due sequence_jobs_due answer_jobs_due webhook_jobs_due
+        jobs_dead jobs_held
         workspaces_held);
     my $shown = sub { my $status = asked($db, "status");
         return ({ map { $_ => $status->{$_} } @names }, $status) };
-    my %all = (workspaces => 2, workers => 2, jobs_ready => 33, jobs_due => 9,
-        jobs_leased => 6, sequence_jobs_due => 2, answer_jobs_due => 3,
-        webhook_jobs_due => 4, jobs_dead => 7, jobs_held => 9,
+    my %all = (workspaces => 2, workers => 2, jobs_ready => 34, jobs_due => 10,
+        jobs_leased => 6, generate_jobs_due => 2, sequence_jobs_due => 1,
+        answer_jobs_due => 3, webhook_jobs_due => 4, jobs_dead => 7, jobs_held => 9,
         workspaces_held => 1);
     my ($counts, $status) = $shown->();
     is_deeply($counts, \%all, "a workspace is held");
@@ -298,7 +299,7 @@ subtest "status tells what is to be done, what is held, and who is alive" => sub
     crmapictl_ok($db, "hold", "--all");
     ($counts, $status) = $shown->();
     is_deeply($counts, { %all, (map { $_ => 0 } grep { /jobs_due$/ } @names),
-        jobs_held => 18 }, "the database is held");
+        jobs_held => 19 }, "the database is held");
     is($status->{oldest_job_seconds}, 0, "nothing is late");
     crmapictl_ok($db, "release");
     sql($db, "DELETE FROM crmapi.job WHERE run_at < now()");

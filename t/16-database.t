@@ -609,7 +609,7 @@ subtest "crmapid goes on when its server was restarted" => sub {
         qr/CRM3203: /);
     for my $signal ("INT", "QUIT") {
         sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload)"
-            . " SELECT '" . $w->id . "', 'sequence.generate', '$nobody'"
+            . " SELECT '" . $w->id . "', 'generate.steps', '$nobody'"
             . " FROM generate_series(1, 400)");
         stop_postgres($signal);
         start_postgres();
@@ -618,7 +618,7 @@ subtest "crmapid goes on when its server was restarted" => sub {
             "SIG$signal: all jobs are done")
             or diag($worker->log_text);
         my $id = sql($database, "INSERT INTO crmapi.job (workspace_id, kind,"
-            . " payload) VALUES ('" . $w->id . "', 'sequence.generate',"
+            . " payload) VALUES ('" . $w->id . "', 'generate.steps',"
             . " '$nobody') RETURNING id");
         ok(wait_for(sub { sql($database, "SELECT state FROM crmapi.job"
             . " WHERE id = $id") eq "done" }, 30), "and one made afterwards");

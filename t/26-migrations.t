@@ -135,7 +135,7 @@ for my $space (["p", "pro"], ["s", "standard"], ["f", "free"]) {
             status => $state =~ /^(?:running|completed)$/ ? "sent"
                 : "scheduled");
     }
-    row(job => %in, kind => "sequence.generate", payload => object({
+    row(job => %in, kind => "generate.steps", payload => object({
         enrollment_id => id("enrollment-$key-generating") }), %made);
     row(job => %in, kind => "sequence.step", state => "dead", attempts => 9,
         finished_at => $then, last_error => "x", %made);

@@ -79,7 +79,7 @@ subtest "11.1, 11.3 one sequence, one enrollment, one contact, the work"
     is_deeply(rows($w), \%ONE, "11.1 one of each");
     is_deeply([sql($database, "SELECT kind, payload->>'enrollment_id', state"
         . " FROM crmapi.job WHERE workspace_id = '" . $w->id . "'")],
-        [["sequence.generate", $got->{enrollment_id}, "ready"]],
+        [["generate.steps", $got->{enrollment_id}, "ready"]],
         "11.1 the work for the worker");
     $got = started(start($w, auto_approve => true, name => "Mine",
         contact => { emails => ["LEAD\@x.org"] }),

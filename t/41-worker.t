@@ -213,8 +213,8 @@ subtest "secrets" => sub {
 
 subtest "-1 does what is due, and --now says when that is" => sub {
     my $worker = worker(database => $database, no_start => 1);
-    my $now = job("sequence.generate", $NOBODY);
-    my $later = job("sequence.generate", $NOBODY,
+    my $now = job("sequence.review", $NOBODY);
+    my $later = job("sequence.review", $NOBODY,
         "now() + interval '4 days'");
     $worker->once;
     is(state_of($now), "done", "what is due is done");
@@ -229,7 +229,7 @@ subtest "-1 does what is due, and --now says when that is" => sub {
     is(state_of($strange), "dead", "what nobody knows is kept for somebody");
     like(crmapictl_ok($database, qw(job list)), qr/sequence\.dance/,
         "job list shows it");
-    sql($database, "UPDATE crmapi.job SET kind = 'sequence.generate',"
+    sql($database, "UPDATE crmapi.job SET kind = 'sequence.review',"
         . " payload = '$NOBODY' WHERE id = $strange");
     crmapictl_ok($database, qw(job retry), $strange);
     $worker->once;
@@ -260,7 +260,7 @@ subtest "the daemon: claims at once, says that it lives, ends in order" =>
     my $worker = worker(database => $database, conf => { poll => "2s" });
     my @took;
     for (1 .. 40) {
-        my $id = job("sequence.generate", $NOBODY);
+        my $id = job("sequence.review", $NOBODY);
         my $start = time;
         wait_for(sub { state_of($id) eq "done" }) or last;
         push @took, scalar sql($database, "SELECT extract(epoch FROM"
@@ -280,7 +280,7 @@ subtest "the daemon: claims at once, says that it lives, ends in order" =>
     my %list = map { $_->{id} => $_ } @{JSON::PP::decode_json(
         crmapictl_ok($database, qw(--json worker list)))};
     is(scalar keys %list, 1, "worker list shows it");
-    is((values %list)[0]{threads}, 10, "with its threads");
+    is((values %list)[0]{threads}, 12, "with its threads");
     my $status = JSON::PP::decode_json(crmapictl_ok($database,
         qw(--json status)));
     is($status->{workers}, 1, "status counts it");
@@ -289,7 +289,7 @@ subtest "the daemon: claims at once, says that it lives, ends in order" =>
 
     sql($database, "SET session_replication_role = replica;"
         . " INSERT INTO crmapi.job (workspace_id, kind, payload)"
-        . " VALUES ('$workspace', 'sequence.generate', '$NOBODY')");
+        . " VALUES ('$workspace', 'sequence.review', '$NOBODY')");
     my $start = time;
     ok(wait_for(sub { !jobs("state <> 'done'") }),
         "NOTIFY lost: it looks by itself");
@@ -412,7 +412,7 @@ subtest "systemd is told when it works, and when it ends" => sub {
 };
 
 subtest "a daemon that is killed: its work goes to another" => sub {
-    my $id = job("sequence.generate", $NOBODY);
+    my $id = job("sequence.review", $NOBODY);
     # what it leaves behind: a lease nobody lengthens
     sql($database, "SELECT * FROM crmapi.job_claim('sequence', 'ghost',"
         . " '3 seconds', NULL)");
@@ -435,7 +435,7 @@ subtest "a job that takes longer than its lease stays the daemon's" => sub {
         postgres()->wait_reaping;
         my $let_go = postgres()->hold($database, "LOCK TABLE crmapi.enrollment");
         $worker->start if !$stops;
-        my $id = job("sequence.generate", $NOBODY);
+        my $id = job("sequence.review", $NOBODY);
         ok(wait_for(sub { state_of($id) eq "leased" }, 20),
             "${when}it works at it");
         kill TERM => $worker->pid if $stops;
@@ -480,7 +480,7 @@ subtest "a heartbeat lengthens the leases of what the daemon works at only" => s
 };
 
 subtest "a lease that was lost changes nothing" => sub {
-    my $id = job("sequence.generate", $NOBODY);
+    my $id = job("sequence.review", $NOBODY);
     sql($database, "SELECT * FROM crmapi.job_claim('sequence', 'slow', '1h',"
         . " NULL)");
     sql($database, "UPDATE crmapi.job SET leased_until = now() - interval"
@@ -599,13 +599,13 @@ subtest "the database goes away and comes back" => sub {
             . " WHERE usename = 'crmapi_daemon'"
             . " AND datname = current_database()") > 0 }),
             "it has sessions, which end");
-        my $id = job("sequence.generate", $NOBODY);
+        my $id = job("sequence.review", $NOBODY);
         ok(wait_for(sub { state_of($id) eq "done" }, 20),
             "the job is done none the less");
     }
     # poll alone takes a second on average
     my @took = sort { $a <=> $b } map {
-        my $id = job("sequence.generate", $NOBODY);
+        my $id = job("sequence.review", $NOBODY);
         wait_for(sub { state_of($id) eq "done" }, 20);
         scalar sql($database, "SELECT extract(epoch FROM finished_at - created_at)
             * 1000 FROM crmapi.job WHERE id = $id") } 1 .. 9;
@@ -623,12 +623,12 @@ subtest "a connection that is there and says nothing" => sub {
     # connection
     $worker->may_log(qr/CRM2005: database: no answer within 1000 ms/,
         qr/CRM2001: database: /, qr/CRM3005: /, qr/CRM3101: /);
-    my $id = job("sequence.generate", $NOBODY);
+    my $id = job("sequence.review", $NOBODY);
     ok(wait_for(sub { state_of($id) eq "done" }, 20), "through the proxy");
     $proxy->swallow(1);
     ok($worker->wait_log($_, 60), "it gives up waiting, and says so")
         for qr/CRM200[15]: database: /, qr/CRM3003/;
-    $id = job("sequence.generate", $NOBODY);
+    $id = job("sequence.review", $NOBODY);
     $proxy->swallow(0);
     ok(wait_for(sub { state_of($id) eq "done" }, 40),
         "what came meanwhile is done when the way is free again");
@@ -648,7 +648,8 @@ subtest "a stop does not wait for a database that says nothing" => sub {
     my $proxy = CrmTest::Proxy->new;
     my $worker = worker(database => $database, conninfo => $proxy->conninfo(
         $database, $CrmTest::Postgres::WORKER), conf => { answer_time => "10m",
-            threads => 1, answer_threads => 1, webhook_threads => 1 });
+            threads => 1, generate_threads => 0, answer_threads => 1,
+            webhook_threads => 1 });
     ok(connected($database, 6), "all are connected");
     $proxy->swallow(1);
     # polls come five times a second
@@ -662,7 +663,8 @@ subtest "a thread that cannot connect delays no other" => sub {
     my $worker = worker(database => $other, no_start => 1);
     my $path = $worker->dir . "/lmtp";
     $worker->configure({ answer_time => "10m", lease => "3s", lmtp_socket => $path,
-        threads => 1, answer_threads => 1, webhook_threads => 1 });
+        threads => 1, generate_threads => 0, answer_threads => 1,
+        webhook_threads => 1 });
     $worker->start;
     ok(connected($other, 6), "all are connected");
     my $beats = sub { scalar sql($other, "SELECT max(heartbeat_at) FROM crmapi.worker") };
@@ -747,7 +749,7 @@ sub many_workspaces {
 sub many_jobs {
     my ($database, $condition, $count) = @_;
     sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload)"
-        . " SELECT w.id, 'sequence.generate', '$NOBODY' FROM crmapi.workspace"
+        . " SELECT w.id, 'sequence.review', '$NOBODY' FROM crmapi.workspace"
         . " w, generate_series(1, $count) WHERE $condition");
 }
 
@@ -759,7 +761,7 @@ subtest "workspaces take turns" => sub {
     for my $slot ("A -9", "A -8", "A -7", "B -5", "C -4", "C -1", "C 30") {
         my ($name, $after) = split / /, $slot;
         sql($db, "INSERT INTO crmapi.job (workspace_id, kind, payload, run_at)"
-            . " VALUES ('$id{$name}', 'sequence.generate', '$NOBODY',"
+            . " VALUES ('$id{$name}', 'sequence.review', '$NOBODY',"
             . " now() + interval '$after s')");
     }
     my ($after, @claimed, @run_at) = ("NULL");
@@ -849,10 +851,10 @@ subtest "an idle daemon hardly asks" => sub {
 
 subtest "what becomes due is begun then" => sub {
     my $worker = worker(database => $database, conf => { poll => "2s" });
-    my @ids = map { job("sequence.generate", $NOBODY,
+    my @ids = map { job("sequence.review", $NOBODY,
         "clock_timestamp() + interval '" . 200 * $_ . " ms'") } 1 .. 20;
     # like one that is tried again
-    my $again = job("sequence.generate", $NOBODY, "now() + interval '1 h'");
+    my $again = job("sequence.review", $NOBODY, "now() + interval '1 h'");
     sql($database, "UPDATE crmapi.job SET run_at = now() +"
         . " interval '700 ms' WHERE id = $again");
     my $ids = join ",", @ids, $again;
@@ -866,7 +868,7 @@ subtest "what becomes due is begun then" => sub {
     # with poll alone it is a second
     cmp_ok($late[10], "<", soon(300) * (valgrinded() ? 10 : 1),
         "and at once then");
-    my $dead = job("sequence.generate", $NOBODY, "now() + interval '1 h'");
+    my $dead = job("sequence.review", $NOBODY, "now() + interval '1 h'");
     sql($database, "UPDATE crmapi.job SET state = 'dead' WHERE id = $dead");
     crmapictl_ok($database, qw(job retry), $dead);
     ok(wait_for(sub { state_of($dead) eq "done" }), "job retry: it is done");
@@ -924,10 +926,10 @@ SQL
 TRUNCATE crmapi.job;
 SET session_replication_role = replica;
 INSERT INTO crmapi.job (workspace_id, kind, payload)
-SELECT w.id, 'sequence.generate', '{}' FROM crmapi.workspace w
+SELECT w.id, 'sequence.review', '{}' FROM crmapi.workspace w
 WHERE w.slug LIKE 'many-%';
 INSERT INTO crmapi.job (workspace_id, kind, payload, is_due, run_at)
-SELECT w.ids[1 + n % cardinality(w.ids)], 'sequence.generate', '{}', $due,
+SELECT w.ids[1 + n % cardinality(w.ids)], 'sequence.review', '{}', $due,
     now() + CASE WHEN $due THEN interval '0' ELSE interval '1 day' END
 FROM (SELECT array_agg(id) AS ids FROM crmapi.workspace
       WHERE slug LIKE '$slug') w, generate_series(1, $n) n

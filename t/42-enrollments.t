@@ -11,6 +11,8 @@ use CrmTest::Child;
 use CrmTest::Data;
 use CrmTest::Provider;
 use CrmTest::Session;
+use IO::Select;
+use IO::Socket::INET;
 use MIME::QuotedPrint qw(decode_qp);
 use POSIX qw(strftime);
 
@@ -604,7 +606,7 @@ subtest "11.6 a model that does not answer is asked again, for a time" => sub {
         $asks->once;
         my $wait = sql($database, "WITH j AS (UPDATE crmapi.job j SET run_at = now()
             FROM crmapi.job was WHERE was.id = j.id AND j.state = 'ready' AND
-            j.kind = 'sequence.generate' AND j.payload ->> 'enrollment_id' = '$id'
+            j.kind = 'generate.steps' AND j.payload ->> 'enrollment_id' = '$id'
             RETURNING extract(epoch FROM was.run_at - now())) SELECT * FROM j");
         return ($w->enrollment($id), $wait);
     };
@@ -628,10 +630,31 @@ subtest "11.6 a model that does not answer is asked again, for a time" => sub {
     is(scalar @{$e->{steps}}, 1, "and nothing else");
     # what the enrollment has become meanwhile, counts more than an answer
     sql($database, "UPDATE crmapi.job SET state = 'ready', run_at = now(),
-        finished_at = NULL WHERE kind = 'sequence.generate'
+        finished_at = NULL WHERE kind = 'generate.steps'
         AND payload ->> 'enrollment_id' = '$id'");
     $asks->once;
     is($model->count, 5, "a job that was done is not done again");
+};
+
+subtest "a generator that hangs delays no step, of whomever" => sub {
+    my $silent = IO::Socket::INET->new(Listen => 20, LocalAddr => "127.0.0.1");
+    my $asks = worker(database => $database, no_start => 1, conf => {
+        generator => "openai", openai_model => "m", openai_timeout => "60s",
+        openai_url => "http://127.0.0.1:" . $silent->sockport });
+    my ($w, $other) = map { with_template() } 1 .. 2;
+    my $id = start($other, auto_approve => false);
+    $worker->once;              # with the generator template
+    start($w) for 1 .. 8;
+    $asks->start;
+    ok(wait_for(sub { IO::Select->new($silent)->can_read(0) }, 20), "it is asked");
+    status_is($other->client->post(
+        "/api/v1/sequences/enrollments/$id/approve", {}), 200);
+    ok(wait_for(sub { $other->enrollment($id)->{steps}[0]{status} eq "sent" }, 20),
+        "another workspace's step is sent meanwhile");
+    # a warning once a minute: what is asked is told that nobody is there
+    $asks->may_log(qr/CRM3114: /);
+    close $silent;
+    $asks->stop;
 };
 
 # The sum of the counts in the lines CODE of the log.

@@ -122,7 +122,7 @@ subtest "a lease that is lost" => sub {
 
 subtest "jobs that fail, that are given up, and whose end is not recorded" => sub {
     my $is = sub { my ($name, $lane) = @_; qq(crmapid_${name}_total{lane="$lane"}) };
-    my ($failed, $dead) = map { $is->($_, "sequence") } qw(jobs_failed jobs_dead);
+    my ($failed, $dead) = map { $is->($_, "generate") } qw(jobs_failed jobs_dead);
     my $before = metrics();
     $worker->expect_log(qr/ warning: .*CRM3102: .*webhook\.none/,
         qr/ warning: .*CRM3101: .*attempt 59: .*sequence_template/,
@@ -164,7 +164,7 @@ subtest "jobs that fail, that are given up, and whose end is not recorded" => su
 };
 
 subtest "a lease that is lost while its job is given up" => sub {
-    my $lost = 'crmapid_leases_lost_total{lane="sequence"}';
+    my $lost = 'crmapid_leases_lost_total{lane="generate"}';
     my $before = metrics()->{$lost};
     my $template = $w->template([{ email_subject => "S", email_body => "B",
         delay => "0s" }]);
@@ -217,7 +217,7 @@ subtest "jobs by lane and state" => sub {
     is($is->{'crmapid_threads{lane="webhook"}'}, 0, "threads of a lane");
     is($is->{'crmapid_threads{lane="sequence"}'}, 4, "and of the other");
     ok(wait_for(sub { $is = metrics(); $is->{crmapid_database_connections}
-        == 10 }, 10), "connections: one for each thread");
+        == 12 }, 10), "connections: one for each thread");
     cmp_ok($is->{crmapid_database_connects_total}, ">=",
         $is->{crmapid_database_connections}, "were opened");
     is($is->{crmapid_database_errors_total}, 0, "without an error");

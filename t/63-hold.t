@@ -164,7 +164,7 @@ subtest "a hold counts what is being sent" => sub {
     sql($database, "INSERT INTO crmapi.job (workspace_id, kind, state, leased_by,"
         . " leased_until) SELECT j.w::uuid, j.kind, 'leased', 'x', now() +"
         . " interval '1 h' FROM (VALUES ('" . $w->id . "', 'webhook.deliver'),"
-        . " ('" . $w->id . "', 'sequence.generate'), ('" . $other->id
+        . " ('" . $w->id . "', 'generate.steps'), ('" . $other->id
         . "', 'webhook.deliver')) j(w, kind)");
     my $sent = sub { crmapictl_json($database, @_)->{being_sent} };
     is($sent->("workspace", "hold", $w->id), 1, "its own; generation is no"

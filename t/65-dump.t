@@ -449,13 +449,13 @@ my $small = workspace($httpd, twin => 0);
 
 subtest "a job that a daemon works at is ready again elsewhere" => sub {
     sql($here, "INSERT INTO crmapi.job (workspace_id, kind, state, leased_by,
-        leased_until, attempts) VALUES ('@{[$small->id]}', 'sequence.generate',
+        leased_until, attempts) VALUES ('@{[$small->id]}', 'generate.steps',
         'leased', 'daemon', now() + interval '1 hour', 1)");
     my $dump = dump_of($here, $small->id);
     my $id = restored($there, $dump, "--as", "new")->{id};
     is_deeply([sql($there, "SELECT state, leased_by, leased_until, attempts,
         is_due FROM crmapi.job WHERE workspace_id = '$id' AND kind =
-        'sequence.generate'")], [["ready", undef, undef, 1, "t"]],
+        'generate.steps'")], [["ready", undef, undef, 1, "t"]],
         "with the attempts that it had");
     crmapictl_ok($there, qw(workspace delete), $id, "--yes");
 };

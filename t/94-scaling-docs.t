@@ -61,11 +61,13 @@ subtest "httpd = hosts * processes (ServerLimit) * DBDMax" => sub {
     $httpd->stop;
 };
 
-subtest "crmapid = threads + answer_threads + webhook_threads + 3" => sub {
-    my %conf = (threads => 5, answer_threads => 3, webhook_threads => 2);
+subtest "crmapid = threads + generate_threads + answer_threads + webhook_threads + 3" => sub {
+    my %conf = (threads => 5, generate_threads => 4, answer_threads => 3,
+        webhook_threads => 2);
     my $worker = worker(database => $database, conf => \%conf);
-    my $want = $conf{threads} + $conf{answer_threads} + $conf{webhook_threads}
-        + 3;
+    my $want = 3;
+
+    $want += $_ for values %conf;
 
     is(most_sessions($CrmTest::Postgres::WORKER, sub { $_[0] >= $want }),
         $want, "each thread has one");

@@ -404,7 +404,7 @@ static void make_rows(crm_sql_t *sqls, start_t *start, const char *sequence,
     crm_sql_add(&sqls[2], "INSERT INTO crmapi.job (workspace_id, kind,"
                 " payload) VALUES (");
     crm_sql_bind(&sqls[2], workspace, "uuid");
-    crm_sql_template(&sqls[2], ", 'sequence.generate',"
+    crm_sql_template(&sqls[2], ", 'generate.steps',"
                      " jsonb_build_object('enrollment_id', ?))", enrollment,
                      "text");
 }

@@ -61,8 +61,8 @@ static const ctl_column_t status_columns[] = {
     {"workspaces", 'n'}, {"live_keys", 'n'}, {"workers", 'n'},
     {"heartbeat_seconds", 'n'}, {"jobs_ready", 'n'}, {"jobs_due", 'n'},
     {"jobs_leased", 'n'}, {"oldest_job_seconds", 'n'},
-    {"sequence_jobs_due", 'n'}, {"answer_jobs_due", 'n'},
-    {"webhook_jobs_due", 'n'},
+    {"generate_jobs_due", 'n'}, {"sequence_jobs_due", 'n'},
+    {"answer_jobs_due", 'n'}, {"webhook_jobs_due", 'n'},
     {"jobs_dead", 'n'}, {"jobs_held", 'n'}, {"held_at", 't'},
     {"held_reason", 's'}, {"workspaces_held", 'n'}, {"connections", 'n'},
     {"database_bytes", 'n'}, {"server_version", 's'}, {NULL, 0}
@@ -100,6 +100,8 @@ static const char status_sql[] =
     "  count(*) FILTER (WHERE x.due AND NOT x.held) AS due,"
     "  min(x.run_at) FILTER (WHERE NOT x.held) AS first,"
     "  count(*) FILTER (WHERE x.due AND NOT x.held"
+    "   AND x.lane = 'generate') AS generate,"
+    "  count(*) FILTER (WHERE x.due AND NOT x.held"
     "   AND x.lane = 'sequence') AS sequence,"
     "  count(*) FILTER (WHERE x.due AND NOT x.held"
     "   AND x.lane = 'answer') AS answer,"
@@ -116,7 +118,7 @@ static const char status_sql[] =
     " round(extract(epoch FROM now() - w.last)),"
     " j.ready, j.due, l.n, greatest(round("
     "  extract(epoch FROM now() - j.first)), 0),"
-    " j.sequence, j.answer, j.webhook, d.n, j.held, i.held_at,"
+    " j.generate, j.sequence, j.answer, j.webhook, d.n, j.held, i.held_at,"
     " i.held_reason, h.n, (SELECT numbackends FROM pg_stat_database"
     "  WHERE datname = current_database()),"
     " pg_database_size(current_database()),"

@@ -15,6 +15,8 @@ TEXT(name, line, "crmapid", "Name of this daemon in crmapictl"
      " worker list.")
 NUMBER(threads, "4", 1, 64, "Threads for sequences and for mails that ask"
        " for a review. Each has its own database connection.")
+NUMBER(generate_threads, "2", 0, 64, "Threads that generate steps: maximum"
+       " concurrent requests of the generator openai. 0: this daemon generates none.")
 NUMBER(answer_threads, "2", 0, 64, "Threads for answers in conversations."
        " 0: this daemon sends no answers.")
 NUMBER(webhook_threads, "4", 0, 64, "Threads for webhooks. 0: this daemon"
@@ -72,7 +74,6 @@ DURATION(openai_timeout, "90s", TENTH, 10 * MINUTE,
          "Timeout of a request.")
 NUMBER(openai_max_tokens, "4000", 1, 1000000, "Maximum length of an"
        " answer, in tokens.")
-NUMBER(openai_concurrency, "2", 1, 64, "Maximum concurrent requests.")
 
 HEADING("Sending")
 WORD(email_relay, "maildir", "maildir|smtp|http", "Relay for mails.")

@@ -7,7 +7,7 @@
 #include "crm_metrics.h"
 
 /* The numbers of lanes (crmapid_poll.h) and of relays (crmapid_relay.h). */
-#define CRMD_STATS_LANES 3
+#define CRMD_STATS_LANES 4
 #define CRMD_STATS_RELAYS 4
 
 /* How an attempt to send a step ended. */

@@ -15,12 +15,9 @@
 typedef enum then_t { FINISH, HANG, FLOOD } then_t;
 
 typedef struct script_t {
-    const server_t *server;
     const char *answer;
     const char *next;           /* the answers behind the first one, or NULL */
     then_t then;
-    int patience;               /* milliseconds to wait for a second client */
-    int waiting;                /* there was one */
     char request[65536];        /* the last one */
 } script_t;
 
@@ -31,11 +28,6 @@ static void serve(int fd, void *baton)
     script_t *s = baton;
 
     server_read_http(fd, s->request, sizeof(s->request));
-    if (s->patience && !s->waiting) {
-        struct pollfd next = {.fd = s->server->fd, .events = POLLIN};
-
-        s->waiting = poll(&next, 1, s->patience) > 0;
-    }
     server_puts(fd, s->answer);
     s->answer = s->next ? s->next : s->answer;
     if (s->then == HANG) {
@@ -56,7 +48,7 @@ static void set_up(void)
     config = (crmd_config_t){
         .generator = "openai", .openai_model = "model-1", .openai_key = KEY,
         .openai_timeout = SERVER_LONG, .openai_max_tokens = 777,
-        .openai_concurrency = 2, .max_steps = 3,
+        .max_steps = 3,
     };
     subject = (crm_subject_t){
         .contact = crm_json("{\"id\":\"0197c0de-0000-7000-8000-000000000001\","
@@ -785,73 +777,6 @@ START_TEST(nobody_there)
 }
 END_TEST
 
-/* One who asks in a thread, with a pool and objects of its own: neither may be
- * shared. */
-typedef struct asker_t {
-    pthread_t thread;
-    crm_subject_t subject;
-    crmd_outline_t outline;
-    apr_pool_t *pool;
-} asker_t;
-
-static void *asker_run(void *argument)
-{
-    asker_t *asker = argument;
-
-    crmd_generator_openai.generate(&asker->outline, &asker->subject, &config,
-                                   NULL, asker->pool);
-    return NULL;
-}
-
-static void asker_start(asker_t *asker)
-{
-    memset(asker, 0, sizeof(*asker));
-    asker->subject = subject;
-    asker->subject.contact = crm_json("{\"first_name\":\"Ada\"}");
-    asker->subject.company = NULL;
-    asker->subject.agent = NULL;
-    asker->subject.plan = crm_json("{}");
-    apr_pool_create_unmanaged_ex(&asker->pool, NULL, NULL);
-    ck_assert_int_eq(pthread_create(&asker->thread, NULL, asker_run, asker),
-                     0);
-}
-
-static void asker_end(asker_t *asker)
-{
-    pthread_join(asker->thread, NULL);
-    ck_assert_msg(!asker->outline.setback, "%s", asker->outline.setback);
-    apr_pool_destroy(asker->pool);
-    json_object_put(asker->subject.contact);
-    json_object_put(asker->subject.plan);
-}
-
-/* Of three that ask at once, as many are under way as the configuration says:
- * while one is served another waits at the server's door, or none does. */
-START_TEST(concurrency)
-{
-    asker_t askers[3];
-    server_t server;
-
-    memset(&script, 0, sizeof(script));
-    config.openai_concurrency = _i;
-    script.answer = completion(good, "stop");
-    script.server = &server;
-    script.patience = _i > 1 ? 5000 : 200;
-    server_start(&server, serve, &script);
-    config.openai_url = apr_psprintf(crm_check_pool(), "http://127.0.0.1:%d",
-                                     server.port);
-    for (int i = 0; i < 3; i++) {
-        asker_start(&askers[i]);
-    }
-    for (int i = 0; i < 3; i++) {
-        asker_end(&askers[i]);
-    }
-    server_stop(&server);
-    ck_assert_int_eq(server.connections, 3);
-    ck_assert_int_eq(script.waiting, _i > 1);
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("openai");
@@ -879,7 +804,6 @@ int main(void)
     tcase_add_test(tcase, endless_headers);
     tcase_add_loop_test(tcase, hangs, 0, 3);
     tcase_add_test(tcase, nobody_there);
-    tcase_add_loop_test(tcase, concurrency, 1, 3);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);
 }

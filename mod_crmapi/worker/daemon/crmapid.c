@@ -397,8 +397,9 @@ static crm_error_t *run_daemon(int *signal_p, service_t *service)
     claim_folder(service);
     CRM_ERR(crmd_daemon_start(&daemon, config, service->run_pool));
     crmd_logf(CRM_LOG_NOTICE, "CRM3001: crmapid %s is running with %d"
-              " threads for sequences, %d for answers and %d for webhooks",
-              CRM_VERSION, config->threads, config->answer_threads,
+              " threads for sequences, %d that generate them, %d for answers and"
+              " %d for webhooks", CRM_VERSION, config->threads,
+              config->generate_threads, config->answer_threads,
               config->webhook_threads);
     notify("READY=1");
     service->started = 1;

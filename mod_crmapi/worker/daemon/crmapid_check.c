@@ -8,6 +8,7 @@
 #include "crm_process.h"
 #include "crmapid_conn.h"
 #include "crmapid_generate.h"
+#include "crmapid_poll.h"
 #include "crmapid_relay.h"
 
 /* Refuse files of certificates that fail each message or webhook. */
@@ -43,11 +44,9 @@ static crm_error_t *check_files(const crmd_config_t *config, apr_pool_t *pool)
 /* Refuse more threads than the system gives files to. */
 static crm_error_t *check_limit(const crmd_config_t *config, apr_pool_t *pool)
 {
-    int jobs = config->threads + config->answer_threads
-               + config->webhook_threads;
     unsigned long needed = (unsigned long)(
-        jobs * FILES_OF_JOB + config->lmtp_threads * FILES_OF_SESSION
-        + FILES_BESIDE);
+        crmd_job_threads(config) * FILES_OF_JOB
+        + config->lmtp_threads * FILES_OF_SESSION + FILES_BESIDE);
     unsigned long allowed = crm_process_allow(needed);
 
     return allowed >= needed ? NULL

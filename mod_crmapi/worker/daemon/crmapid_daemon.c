@@ -116,9 +116,6 @@ static crm_error_t *start(apr_thread_t **thread_p, crmd_daemon_t *daemon,
 
 static crm_error_t *start_all(crmd_daemon_t *daemon)
 {
-    const int counts[CRMD_LANES] = {daemon->config->threads,
-                                    daemon->config->answer_threads,
-                                    daemon->config->webhook_threads};
     apr_interval_time_t answer = daemon->config->answer_time;
 
     CRM_ERR(crmd_lmtp_start(&daemon->lmtp, daemon->config, daemon->pool));
@@ -126,7 +123,7 @@ static crm_error_t *start_all(crmd_daemon_t *daemon)
     CRM_ERR(start(&daemon->poller, daemon, crmd_poller_main, 0, answer));
     CRM_ERR(start(&daemon->upkeep, daemon, upkeep_main, 0, UPKEEP_TIME));
     for (int lane = 0; lane < CRMD_LANES; lane++) {
-        for (int i = 0; i < counts[lane]; i++) {
+        for (int i = 0; i < crmd_lane_threads(daemon->config, lane); i++) {
             apr_thread_t *thread;
 
             CRM_ERR(start(&thread, daemon, crmd_worker_main, lane, answer));

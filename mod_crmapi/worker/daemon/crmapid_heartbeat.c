@@ -12,6 +12,7 @@
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
 #include "crmapid_notice.h"
+#include "crmapid_poll.h"
 #include "crmapid_stats.h"
 
 /* How long the last statement of a daemon may take. */
@@ -76,9 +77,7 @@ crm_error_t *crmd_heartbeat(crmd_actor_t *actor)
     values[2] = daemon->host;
     values[3] = apr_itoa(actor->pool, (int)getpid());
     values[4] = CRM_VERSION;
-    values[5] = apr_itoa(actor->pool,
-                         config->threads + config->answer_threads
-                         + config->webhook_threads);
+    values[5] = apr_itoa(actor->pool, crmd_job_threads(config));
     values[9] = running_jobs(&busy, daemon, actor->pool);
     values[6] = apr_itoa(actor->pool, busy);
     values[7] = stopping ? "t" : "f";

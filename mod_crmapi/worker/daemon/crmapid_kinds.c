@@ -10,7 +10,7 @@
 #include "crmapid_webhook.h"
 
 const crmd_kind_t crmd_kinds[] = {
-    {"sequence.generate", crmd_sequence_generate, crmd_sequence_give_up},
+    {"generate.steps", crmd_sequence_generate, crmd_sequence_give_up},
     {"sequence.step", crmd_step_send, crmd_sequence_give_up},
     {"answer.send", crmd_answer_send, crmd_answer_give_up},
     {"answer.chat", crmd_answer_chat, NULL},

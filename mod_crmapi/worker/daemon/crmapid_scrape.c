@@ -111,14 +111,11 @@ static void put_busy(const scrape_t *scrape, const family_t *family)
 
 static void put_threads(const scrape_t *scrape, const family_t *family)
 {
-    const int threads[CRMD_LANES] = {scrape->config->threads,
-                                     scrape->config->answer_threads,
-                                     scrape->config->webhook_threads};
-
     (void)family;
     for (int lane = 0; lane < CRMD_LANES; lane++) {
         crm_metrics_sample(scrape->out, "", lane_label(scrape, lane),
-                           (apr_uint64_t)threads[lane]);
+                           (apr_uint64_t)crmd_lane_threads(scrape->config,
+                                                           lane));
     }
 }
 

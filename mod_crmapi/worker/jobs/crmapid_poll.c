@@ -10,9 +10,12 @@
 #include "crm_db.h"
 #include "crm_db_conn.h"
 #include "crm_db_error.h"
+#include "crmapid_stats.h"
+
+_Static_assert(CRMD_LANES == CRMD_STATS_LANES, "each lane has its numbers");
 
 const char *const crmd_lanes[CRMD_LANES] = {
-    "sequence", "answer", "webhook"
+    "generate", "sequence", "answer", "webhook"
 };
 
 /* Columns of crmapi.job_poll(). */
@@ -28,6 +31,28 @@ int crmd_lane_of(const char *name)
     return -1;
 }
 
+int crmd_lane_threads(const crmd_config_t *config, int lane)
+{
+    const int counts[CRMD_LANES] = {
+        [CRMD_LANE_GENERATE] = config->generate_threads,
+        [CRMD_LANE_SEQUENCE] = config->threads,
+        [CRMD_LANE_ANSWER] = config->answer_threads,
+        [CRMD_LANE_WEBHOOK] = config->webhook_threads
+    };
+
+    return counts[lane];
+}
+
+int crmd_job_threads(const crmd_config_t *config)
+{
+    int count = 0;
+
+    for (int lane = 0; lane < CRMD_LANES; lane++) {
+        count += crmd_lane_threads(config, lane);
+    }
+    return count;
+}
+
 static void begin(crmd_poll_t *due)
 {
     memset(due, 0, sizeof(*due));
@@ -38,7 +63,8 @@ crm_error_t *crmd_poll_query(crmd_poll_t *due, crm_conn_t *conn,
                              const char *moment, apr_pool_t *scratch_pool)
 {
     crm_stmt_t stmt = {"SELECT p.lane, p.ready, p.wait FROM crmapi.job_poll("
-                       "'{sequence,answer,webhook}', $1::timestamptz) p", 1,
+                       "'{generate,sequence,answer,webhook}',"
+                       " $1::timestamptz) p", 1,
                        &moment};
     PGresult *result;
 

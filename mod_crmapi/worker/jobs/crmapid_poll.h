@@ -9,14 +9,26 @@
 #include "crm_db_conn.h"
 #include "crm_error.h"
 
+#include "crmapid_config.h"
+
 /* A lane is the word before the dot of a job's kind. Each has its own
- * threads: a person's answer waits for no steps that are due. */
-enum { CRMD_LANE_SEQUENCE, CRMD_LANE_ANSWER, CRMD_LANE_WEBHOOK, CRMD_LANES };
+ * threads: a person's answer waits for no steps that are due, and these for no
+ * generator. A lane comes before those that have jobs because of its own. */
+enum {
+    CRMD_LANE_GENERATE, CRMD_LANE_SEQUENCE, CRMD_LANE_ANSWER, CRMD_LANE_WEBHOOK,
+    CRMD_LANES
+};
 
 extern const char *const crmd_lanes[CRMD_LANES];
 
 /* Return the lane NAME, -1 if it is unknown. */
 int crmd_lane_of(const char *name);
+
+/* Return how many threads a daemon with CONFIG has for LANE. */
+int crmd_lane_threads(const crmd_config_t *config, int lane);
+
+/* Return how many it has for jobs. */
+int crmd_job_threads(const crmd_config_t *config);
 
 /* The result of a poll. */
 typedef struct crmd_poll_t {

@@ -7,7 +7,6 @@
 
 #include "crm_array.h"
 #include "crm_json.h"
-#include "crm_slots.h"
 #include "crmapid_curl.h"
 #include "crmapid_generate.h"
 #include "crmapid_prompt.h"
@@ -18,9 +17,6 @@
 
 /* The longest error code that is logged. */
 #define CODE_LEN 64
-
-/* Requests of this process that are in progress. */
-static crm_slots_t slots = CRM_SLOTS_INITIALIZER;
 
 static crm_error_t *check(const crmd_config_t *config, apr_pool_t *pool)
 {
@@ -35,8 +31,7 @@ static crm_error_t *check(const crmd_config_t *config, apr_pool_t *pool)
     return NULL;
 }
 
-/* Send the request BODY and fill ANSWER, in POOL. At most CONFIG's
- * openai_concurrency run at the same time; others wait. */
+/* Send the request BODY and fill ANSWER, in POOL. */
 static void send_request(crmd_http_answer_t *answer, const char *body,
                          const crmd_config_t *config, apr_pool_t *pool)
 {
@@ -54,9 +49,7 @@ static void send_request(crmd_http_answer_t *answer, const char *body,
     request.body_len = strlen(body);
     request.timeout = config->openai_timeout;
     request.max_answer = ANSWER_MAX;
-    crm_slots_wait(&slots, config->openai_concurrency);
     crmd_http_send(answer, &request, pool);
-    crm_slots_leave(&slots);
 }
 
 /* Set *OBJECT_P to the JSON object in the LEN bytes at TEXT, freed with POOL.

@@ -5,7 +5,7 @@
 
 #include "crmapid_job.h"
 
-/* Handler of "sequence.generate": make and store the steps of an enrollment
+/* Handler of "generate.steps": make and store the steps of an enrollment
  * (contract 11.6 to 11.8). */
 crm_error_t *crmd_sequence_generate(crmd_work_t *work);
 

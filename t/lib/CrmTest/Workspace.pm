@@ -224,7 +224,7 @@ enrolled AS (
     SELECT gen_random_uuid(), '$id', s.id, s.id, 'created' FROM sequences s
     RETURNING id)
 INSERT INTO crmapi.job (workspace_id, kind, payload)
-SELECT '$id', 'sequence.generate', jsonb_build_object('enrollment_id', id)
+SELECT '$id', 'generate.steps', jsonb_build_object('enrollment_id', id)
 FROM enrolled
 END
 }
