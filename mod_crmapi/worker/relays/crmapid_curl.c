@@ -116,6 +116,7 @@ static const struct {
     {"response reading failed", "the server closed the connection"},
     {"Received HTTP/0.9", "the server does not speak HTTP"},
     {"Weird server reply", "the server says what does not belong there"},
+    {"Out of memory", "a line of the answer is too long, or there is no memory"},
     {"STARTTLS not supported", "it offers no STARTTLS, which smtp_tls"
      " requires"},
 };
@@ -265,7 +266,8 @@ static int was_sent(CURL *curl, const char *url)
     return since > 0;
 }
 
-/* CURLOPT_XFERINFOFUNCTION: give up a server that was sent nothing yet. */
+/* CURLOPT_XFERINFOFUNCTION: give up a server that was sent nothing yet, or nothing that
+ * matters. */
 static int is_over(void *baton, curl_off_t down_total, curl_off_t down,
                    curl_off_t up_total, curl_off_t up)
 {
@@ -276,7 +278,8 @@ static int is_over(void *baton, curl_off_t down_total, curl_off_t down,
     (void)up_total;
     (void)up;
     return crmd_ending_over(receiving->begun)
-           && !was_sent(receiving->curl, receiving->request->url);
+           && (receiving->request->harmless
+               || !was_sent(receiving->curl, receiving->request->url));
 }
 
 static void set_receiver(CURL *curl, receiving_t *receiving)

@@ -23,6 +23,8 @@ typedef struct crmd_http_request_t {
     apr_interval_time_t timeout; /* of the whole request, including the name
                                    lookup; at least 1 ms */
     const char *ca_file;        /* CA certificates; NULL or "": the system's */
+    int harmless;               /* it does nothing there: it is given up once the
+                                   daemon ends */
     apr_size_t max_answer;      /* maximum bytes of the answer's body; the rest
                                    is not read */
     /* Return whether a connection to ADDRESS is allowed. It is called with the

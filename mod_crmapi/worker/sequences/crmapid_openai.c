@@ -49,6 +49,7 @@ static void send_request(crmd_http_answer_t *answer, const char *body,
     request.body_len = strlen(body);
     request.timeout = config->openai_timeout;
     request.max_answer = ANSWER_MAX;
+    request.harmless = 1;
     crmd_http_send(answer, &request, pool);
 }
 
