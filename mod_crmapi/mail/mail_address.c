@@ -305,13 +305,14 @@ static const char *local_text(apr_size_t *len_p, const char *local, apr_size_t l
 {
     static const char *const schemes[] = {"mailto:", "smtp:"};
 
+    crm_text_trim(&local, &len);
     for (apr_size_t i = 0; i < CRM_NELTS(schemes); i++) {
         apr_size_t size = strlen(schemes[i]);
 
-        crm_text_trim(&local, &len);
         if (len > size && !strncasecmp(local, schemes[i], size)) {
             local += size;
             len -= size;
+            crm_text_trim(&local, &len);
         }
     }
     *len_p = len;
@@ -347,13 +348,15 @@ static const char *without_doubt(const char *value, apr_pool_t *pool)
     const char *open = outside(&local, value, pool), *c = strchr(open, '<');
     char *made = NULL;
 
-    for (; c; c = strchr(c + 1, '<')) {
-        apr_size_t len = strcspn(c + 1, "<>@");
+    while (c) {
+        apr_size_t len = strcspn(c + 1, "<>@"), size = 1;
 
         if (c[1 + len] == '@' && is_more(c + 1, len)) {
+            size = strcspn(c, ">");
             made = made ? made : apr_pstrdup(pool, value);
-            memset(made + (c - open), ' ', 1 + strcspn(c, ">"));
+            memset(made + (c - open), ' ', size);
         }
+        c = strchr(c + size, '<');
     }
     return made ? made : value;
 }

@@ -269,6 +269,8 @@ static const struct {
     {"From: ", "a@b.example, ", 1000000},
     {"From: ", "(", 1000000},
     {"To: ", "g:", 1000000},
+    {"From: ", "<a b@", 1000000},
+    {"From: ", "<a b@c> ", 1000000},
     {"Subject: ", "=?utf-8?B?", 1000000},
     {"References: ", "<a@b>", 2000000},
     {"", "X: y\n", 1000000},
@@ -285,6 +287,10 @@ static const struct {
     {"Content-Type: text/plain; charset=utf-8\n\n", "\377", 4000000},
     {"Content-Type: text/plain; charset=shift_jis\n\n", "\377", 4000000},
     {"Content-Type: text/plain; format=flowed\n\n", "> ", 4000000},
+    {"Content-Type: text/plain\n\n", "-----BEGIN PGP SIGNED MESSAGE-----\n\n",
+     4000000},
+    {"Content-Type: text/plain\n\n", "-----BEGIN PGP SIGNED MESSAGE-----\n\n"
+     "-----BEGIN PGP SIGNATURE-----\n-----END PGP SIGNATURE-----\n", 4000000},
     {"Content-Type: text/plain; a=\"", "\\", 1000000},
     {"Content-Type: text/plain", "; a*0*=utf-8''%41", 300000},
     {"Content-Type: multipart/report; boundary=a; "
