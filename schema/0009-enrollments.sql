@@ -239,25 +239,15 @@ BEGIN
 END
 $$;
 
--- Change the texts of a step of an enrollment that waits for approval. A null
--- text keeps the old one; a text that the step's channel does not have is
--- ignored. Returns the enrollment's status, NULL if there is no such step;
--- nothing changes unless that is pending_approval. Locks: enrollment, step.
--- Internal.
+-- Change the texts of a step of an enrollment that waits for approval, which the
+-- caller has locked. A null text keeps the old one; a text that the step's channel
+-- does not have is ignored. Locks: step. Internal.
 CREATE FUNCTION crmapi.step_edit(workspace uuid, enrollment uuid, step uuid,
                                  subject text, body text, objective text)
-    RETURNS text
+    RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    had text;
 BEGIN
-    SELECT e.status INTO had FROM crmapi.enrollment e
-    WHERE e.workspace_id = step_edit.workspace
-      AND e.id = step_edit.enrollment FOR UPDATE;
-    IF had IS DISTINCT FROM 'pending_approval' THEN
-        RETURN had;
-    END IF;
     UPDATE crmapi.enrollment_step s SET
         email_subject = CASE WHEN s.channel = 'email'
             THEN coalesce(step_edit.subject, s.email_subject)
@@ -275,7 +265,6 @@ BEGIN
             ELSE s.voice_objective END
     WHERE s.workspace_id = step_edit.workspace AND s.id = step_edit.step
       AND s.enrollment_id = step_edit.enrollment;
-    RETURN CASE WHEN FOUND THEN had END;
 END
 $$;
 

@@ -687,7 +687,7 @@ subtest "a function waits for the locks of its comment, in their order" => sub {
 # Functions that two do with one enrollment, by its state.
 my %PAIRS = (
     pending_approval => [qw(enrollment_approve enrollment_reject enrollment_stop
-        suppress step_edit review_act)],
+        suppress review_act)],
     approved => [qw(step_take enrollment_stop suppress contact_replied)],
     sending => [qw(step_sent enrollment_stop step_returned)],
 );

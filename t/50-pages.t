@@ -404,11 +404,21 @@ subtest "forms from elsewhere" => sub {
         page_is(send_form($path, \@whole, @$case), 403, qr/Another site/,
             "@$case");
     }
+    is(send_form($path, [%$fields, action => "save"],
+        "Sec-Fetch-Site" => $_)->status, 303, "one of our own: $_")
+        for "same-origin", "none";
     my $second = link_to($w, "review", $id, other => $admin,
         expires => time + 1800);
     my $theirs = fields_of($web->get($second))->{form};
+    my $bound = substr Digest::SHA::sha256_hex($path =~ m{([^/]+)$}), 0, 32;
+    my %made = (other => $bound, expires => time + 1800);
     for my $case ([undef, "none"], ["x", "garbage"], [$theirs,
             "of another page"], [($path =~ m{([^/]+)$})[0], "the page's own"],
+            [token($w, "review", $id, %made), "for something else"],
+            [token($w, "form", uuid(), %made), "of another sequence"],
+            [token($w, "form", $id, %made, workspace => uuid()),
+                "of another workspace"],
+            [token($w, "form", $id, %made, key => "x" x 32), "that is forged"],
             [$fields->{form} =~ s/.$/x/r =~ s/^..../AQMA/r, "changed"]) {
         my ($form, $name) = @$case;
         my %sent = (@whole, "body.$one" => "injected");
@@ -419,10 +429,7 @@ subtest "forms from elsewhere" => sub {
         unlike(html($r), qr/injected/, "what came with it is not shown");
     }
     # the token that the page would have had long ago
-    my $key = pack "H*", scalar sql($database, "SELECT encode(key, 'hex') FROM"
-        . " crmapi.link_key WHERE workspace_id = '" . $w->id . "'");
-    my $bound = substr Digest::SHA::sha256_hex($path =~ m{([^/]+)$}), 0, 32;
-    my $old = token($w, "form", $id, other => $bound, expires => time - 1);
+    my $old = token($w, "form", $id, %made, expires => time - 1);
     my %sent = (@whole, form => $old, "body.$one" => "typed for hours");
     my $r = send_form($path, [%sent]);
     page_is($r, 403, qr/open for too long/, "an old page");
