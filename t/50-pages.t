@@ -225,6 +225,14 @@ subtest "save" => sub {
         . " coalesce(email_body, sms_body, voice_script)")],
         [[$line, $prose], [undef, "Hi \x{1F600}"],
             ["\tTwo\nlines", "Good morning"]], "the longest texts there are");
+    sql($database, "UPDATE crmapi.enrollment_step SET voice_script = ''
+        WHERE id = '$three'");
+    is(press($path, "save", {})->status, 303, "a text that was empty may stay so");
+    sql($database, "UPDATE crmapi.enrollment_step SET voice_script = 'Good morning'
+        WHERE id = '$three'");
+    is(sql($database, "SELECT string_agg(details ->> 'edited', ' ' ORDER BY at, id)
+        FROM crmapi.audit WHERE workspace_id = '@{[$w->id]}'
+        AND object = 'enrollment'"), "2 0", "the audit has how many were changed");
     is($w->enrollment($id)->{status}, "pending_approval", "it waits still");
     page_is($web->get("$path?done=saved"), 200, qr/Saved\. Nothing is sent/,
         "the page says so");
@@ -287,10 +295,13 @@ subtest "two admins at once" => sub {
     my $path = link_to($w, "review", $other, other => admin($w));
     $seen = fields_of($web->get($path));
     is(press($path, "approve")->status, 303, "approved by one");
+    my ($text) = map { $_->[0] } steps_of($w, $other, "id");
     for my $action ("approve", "reject", "save") {
-        $r = send_form($path, [%$seen, action => $action]);
-        page_is($r, 409, qr/Somebody else has already decided.*This sequence is approved/s,
-            "the other is told, and cannot $action");
+        for my $typed ({}, { "body.$text" => "" }) {
+            $r = send_form($path, [%$seen, %$typed, action => $action]);
+            page_is($r, 409, qr/Somebody else has already decided.*This sequence is approved/s,
+                "the other is told, whatever he typed, and cannot $action");
+        }
     }
     is($w->enrollment($other)->{status}, "approved", "it stays approved");
     my $third = enrollment($w, \@STEPS);
