@@ -290,38 +290,28 @@ subtest "a schema that is newer: 503 until the versions agree" => sub {
     $httpd->stop;
 };
 
-# Restart HTTPD by SIGNAL and wait until no process of before is left.
-sub restart_all {
-    my ($httpd, $signal) = @_;
-    my %old = map { $_ => 1 } $httpd->children;
-    $httpd->restart($signal);
-    wait_for(sub { !grep { $old{$_} } $httpd->children }, 30)
-        or die "CrmTest: old processes stay\n";
-}
-
 subtest "4.4 counters survive restarts, the memory is made anew at need" => sub {
     my $httpd = httpd(database => $database, conf => "CrmApiReadLimit 50\n");
     my $w = workspace($httpd);
     my $c = $w->client;
     my $left = sub {
-        $c->close;
         $c->get("/api/v1/agents")->header("X-RateLimit-Remaining");
     };
     is($left->(), 49, "the first");
-    restart_all($httpd, "USR1");
+    $httpd->restart_all("USR1");
     is($left->(), 48, "4.4 after a graceful restart");
-    restart_all($httpd, "HUP");
+    $httpd->restart_all("HUP");
     is($left->(), 47, "4.4 after a restart of the same parent");
     is(scalar($httpd->log_lines(qr/CRM1404/)), 0, "in the same memory");
     $httpd->write_conf("CrmApiReadLimit 60\n");
-    restart_all($httpd);
+    $httpd->restart_all;
     is($left->(), 56, "4.4 a raised limit forgives nothing");
     is(scalar($httpd->log_lines(qr/CRM1404/)), 0, "nor needs new memory");
     $httpd->write_conf("CrmApiReadLimit 50\n");
-    restart_all($httpd);
+    $httpd->restart_all;
     is($left->(), 45, "4.4 a lowered one neither");
     $httpd->write_conf("CrmApiReadLimit 50\nCrmApiRateLimitKeys 1000\n");
-    restart_all($httpd);
+    $httpd->restart_all;
     is($left->(), 44, "4.4 nor another number of keys");
     is(scalar($httpd->log_lines(qr/CRM1404:.*the number of keys has changed/)),
         1, "and it is said that the memory is new");
@@ -343,7 +333,7 @@ subtest "memory is bounded over reloads that alternate" => sub {
     for my $n (1 .. 6) {
         $httpd->write_conf("CrmApiRateLimitKeys " . ($n % 2 ? 5000 : 6000)
             . "\n");
-        restart_all($httpd);
+        $httpd->restart_all;
         push @sizes, $mapped->();
     }
     cmp_ok($sizes[0], ">", 0, "there is shared memory");
@@ -358,12 +348,12 @@ subtest "the module first comes with a graceful restart" => sub {
     is(status_when_off($httpd, "x"), 404, "before: a file");
     $httpd->{crmapi} = 1;
     $httpd->write_conf("");
-    restart_all($httpd);
+    $httpd->restart_all;
     my $w = workspace($httpd);
     status_is($w->client->get("/api/v1/agents"), 200, "then: the API");
     $httpd->{on} = 0;
     $httpd->write_conf("");
-    restart_all($httpd);
+    $httpd->restart_all;
     is(status_when_off($httpd, "x"), 404, "CrmApi Off: a file");
     $httpd->stop;
 };

@@ -267,6 +267,18 @@ sub restart {
     wait_for(sub { $self->answers }, 30);
 }
 
+# The same, without connections of our clients, and wait until no process of before
+# is left.
+sub restart_all {
+    my ($self, $signal) = @_;
+    my %old = map { $_ => 1 } $self->children;
+
+    CrmTest::Client->close_all($self->{port});
+    $self->restart($signal);
+    wait_for(sub { !grep { $old{$_} } $self->children }, 30)
+        or die "CrmTest: old processes stay\n";
+}
+
 # The process ids of its children.
 sub children {
     my ($self) = @_;
