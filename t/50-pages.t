@@ -544,12 +544,18 @@ subtest "unsubscribe by the page" => sub {
     is(scalar sql($database, "SELECT count(*) FROM crmapi.suppression WHERE"
         . " workspace_id = '" . $w->twin->{id} . "'"), 0,
         "another workspace's list is its own");
+    sql($database, "UPDATE crmapi.enrollment_step SET to_identifier =
+        'élodie\@x.example' WHERE id = '$mail'");
+    page_is($web->get($path), 200, qr/<strong>é…\@x\.example</, "a whole letter is"
+        . " shown");
     my $phone = link_to($w, "unsubscribe", $sms);
     page_is($web->get($phone), 200, qr/<strong>…00</, "a number is masked");
     is(send_form($phone, ["List-Unsubscribe" => "One-Click"])->status, 200,
         "a number");
     is_deeply(suppressed($w, "+15550100"), ["unsubscribed"],
         "it is suppressed, too");
+    is(scalar sql($database, "SELECT count(*) FROM crmapi.suppression WHERE"
+        . " phone_number = '+15550100' AND email IS NULL"), 1, "as a number");
 };
 
 # Mail programs make links of plain text, and take along what follows the URL.

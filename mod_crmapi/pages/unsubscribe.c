@@ -38,9 +38,8 @@ static const char *mask(const char *address, apr_pool_t *pool)
     while (((unsigned char)address[first] & 0xc0) == 0x80) {
         first++;                /* include the whole UTF-8 character */
     }
-    return apr_pstrcat(pool, apr_pstrmemdup(pool, address, at == address
-                                            ? 0 : first),
-                       "…", at, NULL);
+    return apr_pstrcat(pool, apr_pstrmemdup(pool, address, first), "…", at,
+                       NULL);
 }
 
 /* Show PAGE's form for unsubscribing MASKED from the messages of NAME. */
