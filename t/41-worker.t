@@ -114,6 +114,8 @@ subtest "a wrong configuration names file, line and rule" => sub {
         ["mail_from_name = M\xfcller", qr/mail_from_name must be UTF-8/],
         ["name = a\x01b", qr/name must be UTF-8 without control/],
         ["threads = 2\nthreads = 3", qr/threads was set before/, 1],
+        ["generate_threads = 2\nopenai_concurrency = 2",
+            qr/openai_concurrency was set before/, 1],
         ["name = " . "x" x 5000, qr/is too long/]) {
         my ($line, $reason, $later) = @$case;
         my ($name) = $line =~ /^(\w+)/;

@@ -272,8 +272,18 @@ const crmd_setting_t crmd_settings[] = {
 
 const size_t crmd_settings_count = CRM_NELTS(crmd_settings);
 
+/* The names that settings had, which files of earlier versions have. */
+static const struct {
+    const char *before, *now;
+} renamed[] = {
+    {"openai_concurrency", "generate_threads"},
+};
+
 const crmd_setting_t *crmd_setting_find(const char *name)
 {
+    for (size_t i = 0; i < CRM_NELTS(renamed); i++) {
+        name = strcmp(renamed[i].before, name) ? name : renamed[i].now;
+    }
     for (size_t i = 0; i < crmd_settings_count; i++) {
         const crmd_setting_t *setting = &crmd_settings[i];
 

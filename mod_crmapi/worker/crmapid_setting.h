@@ -34,7 +34,7 @@ struct crmd_setting_t {
 extern const crmd_setting_t crmd_settings[];
 extern const size_t crmd_settings_count;
 
-/* Return the setting NAME, or NULL. */
+/* Return the setting NAME, or the one that had this name before, or NULL. */
 const crmd_setting_t *crmd_setting_find(const char *name);
 
 #endif /* CRMAPID_SETTING_H */
