@@ -636,6 +636,15 @@ subtest "11.6 a model that does not answer is asked again, for a time" => sub {
     is($model->count, 5, "a job that was done is not done again");
 };
 
+subtest "a start from the dump of an earlier version is generated, too" => sub {
+    my $w = with_template();
+    my $id = start($w, auto_approve => false);
+    sql($database, "UPDATE crmapi.job SET kind = 'sequence.generate'
+        WHERE kind = 'generate.steps' AND payload ->> 'enrollment_id' = '$id'");
+    $worker->once;
+    is($w->enrollment($id)->{status}, "pending_approval", "by the kind that it had");
+};
+
 subtest "a generator that hangs delays no step, of whomever" => sub {
     my $silent = IO::Socket::INET->new(Listen => 20, LocalAddr => "127.0.0.1");
     my $asks = worker(database => $database, no_start => 1, conf => {

@@ -11,6 +11,8 @@
 
 const crmd_kind_t crmd_kinds[] = {
     {"generate.steps", crmd_sequence_generate, crmd_sequence_give_up},
+    /* dumps of earlier versions have it */
+    {"sequence.generate", crmd_sequence_generate, crmd_sequence_give_up},
     {"sequence.step", crmd_step_send, crmd_sequence_give_up},
     {"answer.send", crmd_answer_send, crmd_answer_give_up},
     {"answer.chat", crmd_answer_chat, NULL},
