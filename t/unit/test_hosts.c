@@ -162,6 +162,7 @@ static const struct {
     {"host=none.test,one.test port=1,2", "none.test,one.test|,192.0.2.2|1,2"},
     {"host=none.test", "none.test||5432"},
     {"host=one.test,silent.test port=1,2", "one.test|192.0.2.2|1"},
+    {"host=silent.test,one.test port=1,2", "one.test|192.0.2.2|2"},
     {"host=silent.test", NULL},
     /* there is nothing to look up */
     {"host=/run,/tmp", "||"},
