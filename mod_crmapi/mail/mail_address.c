@@ -161,13 +161,14 @@ static const char *as_meant(const char *value, apr_pool_t *pool)
 /* What ends a word of such a header: "o'neill@example.org" is one. */
 #define ENDS " \t\r\n<>()[],;:\""
 
+/* The schemes of links that have been put before addresses. */
+static const char *const schemes[] = {"mailto:", "smtp:"};
+
 /* Return the name in TEXT, LEN bytes beside an address, in POOL; NULL if there is
  * none. */
 static const char *name_beside(const char *text, apr_size_t len,
                                apr_pool_t *pool)
 {
-    static const char *const schemes[] = {"mailto", "smtp"};
-
     while (len && strchr(AROUND, *text) && !memchr("[(", *text, 2)) {
         text++;
         len--;
@@ -177,7 +178,7 @@ static const char *name_beside(const char *text, apr_size_t len,
         len--;
     }
     for (apr_size_t i = 0; i < CRM_NELTS(schemes); i++) {
-        apr_size_t size = strlen(schemes[i]);
+        apr_size_t size = strlen(schemes[i]) - 1;   /* the ':' is gone */
 
         if (len >= size && !strncasecmp(text + len - size, schemes[i], size)
             && (len == size || strchr(AROUND, text[len - size - 1]))) {
@@ -303,8 +304,6 @@ static const char *outside(int *local_p, const char *value, apr_pool_t *pool)
  * scheme of a link; set *LEN_P to its length. */
 static const char *local_text(apr_size_t *len_p, const char *local, apr_size_t len)
 {
-    static const char *const schemes[] = {"mailto:", "smtp:"};
-
     crm_text_trim(&local, &len);
     for (apr_size_t i = 0; i < CRM_NELTS(schemes); i++) {
         apr_size_t size = strlen(schemes[i]);
