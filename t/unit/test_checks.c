@@ -31,11 +31,14 @@ START_TEST(pointers)
 }
 END_TEST
 
-static const struct {
+/* Whether WORD is meant by who has TRIED another. */
+typedef struct guess_t {
     const char *word;
     const char *tried;
     int is_near;
-} words[] = {
+} guess_t;
+
+static const guess_t words[] = {
     {"required", "requierd", 1}, {"required", "requird", 1},
     {"required", "Required", 1}, {"required", "reqired ", 1},
     {"required", "desired", 0}, {"max_length", "max_lenght", 1},
@@ -56,11 +59,7 @@ START_TEST(near_words)
 }
 END_TEST
 
-static const struct {
-    const char *word;
-    const char *tried;
-    int is_part;
-} parts[] = {
+static const guess_t parts[] = {
     {"pipeline_stage_id", "stage", 1}, {"pipeline_stage_id", "stage_id", 1},
     {"pipeline_stage_id", "stageId", 1}, {"pipeline_stage_id", "PipelineStage", 1},
     {"pipeline_stage_id", "pipeline_id", 0}, {"pipeline_stage_id", "id", 0},
@@ -73,7 +72,7 @@ static const struct {
 START_TEST(parts_of_names)
 {
     ck_assert_msg(crm_near_part(parts[_i].word, parts[_i].tried)
-                  == parts[_i].is_part, "%s, %s", parts[_i].word,
+                  == parts[_i].is_near, "%s, %s", parts[_i].word,
                   parts[_i].tried);
 }
 END_TEST
