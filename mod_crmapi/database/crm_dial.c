@@ -95,17 +95,12 @@ PGconn *crm_dial(const char *const *keywords, const char *const *values,
     if (!dial) {
         return PQconnectdbParams(keywords, values, 1);
     }
-    do {
-        pthread_mutex_lock(&dial->mutex);
-        if (!dial->opened) {
-            crm_cond_wait(&dial->changed, &dial->mutex, CRM_DB_WATCH_TIME);
-        }
-        opened = dial->opened;
-        pthread_mutex_unlock(&dial->mutex);
-    } while (!opened && !unwanted(baton));
     pthread_mutex_lock(&dial->mutex);
+    while (!dial->opened && !dial->left) {
+        crm_cond_wait(&dial->changed, &dial->mutex, CRM_DB_WATCH_TIME);
+        dial->left = !dial->opened && unwanted(baton);
+    }
     opened = dial->opened;
-    dial->left = !opened;
     pg = dial->pg;
     pthread_mutex_unlock(&dial->mutex);
     if (opened) {
