@@ -247,19 +247,21 @@ static apr_uint32_t limit_of(const crm_limit_key_t *key,
     return !own ? limit : own > ceiling ? ceiling : own;
 }
 
-/* Return how long after a touch of a key of BLOCK the next one is due. */
-static apr_int64_t touch_interval(const crm_limit_t *block)
+/* Return whether a touch of the key of SLOT of BLOCK is due at NOW. */
+static int is_touch_due(const crm_slot_t *slot, const crm_limit_t *block,
+                        apr_int64_t now)
 {
-    apr_int64_t all = CRM_PEEK(block->allocator.slots) * CRM_LIMIT_TOUCH_US;
+    apr_int64_t age = now - slot->touched;
 
-    return all < CRM_LIMIT_WINDOW_US ? CRM_LIMIT_WINDOW_US : all;
+    return age >= CRM_LIMIT_WINDOW_US
+           && age >= CRM_PEEK(block->allocator.slots) * CRM_LIMIT_TOUCH_US;
 }
 
 /* Set VERDICT's touch and confirm for a use of SLOT of BLOCK at NOW. */
 static void set_due(crm_limit_verdict_t *verdict, crm_slot_t *slot,
                     const crm_limit_t *block, apr_int64_t now)
 {
-    if (verdict->admitted && now - slot->touched >= touch_interval(block)) {
+    if (verdict->admitted && is_touch_due(slot, block, now)) {
         slot->touched = now;
         verdict->touch = 1;
     }
