@@ -330,6 +330,11 @@ apr_size_t crm_text_steers(unsigned *code_p, const char *text)
            || (code >= 0x2066 && code <= 0x2069) ? len : 0;
 }
 
+const char *crm_text_listed(const char *list, const char *name, apr_pool_t *pool)
+{
+    return list && *list ? apr_pstrcat(pool, list, ", ", name, NULL) : name;
+}
+
 const char *crm_text_email(const char *s, apr_size_t len)
 {
     const char *at = memchr(s, '@', len);

@@ -78,6 +78,10 @@ void crm_text_trim_blanks(const char **s_p, apr_size_t *len_p);
 const char *crm_text_one_line(const char *s, apr_size_t len, apr_size_t max,
                               apr_pool_t *result_pool);
 
+/* Return LIST with NAME behind it and a comma between them, in POOL; NAME itself if
+ * LIST is NULL or empty. */
+const char *crm_text_listed(const char *list, const char *name, apr_pool_t *pool);
+
 /* Return NULL, or the rule for e-mail addresses that the LEN bytes at S break
  * (contract 6.3): at most 254 characters, one '@' with text on both sides, no
  * spaces, no control characters. */

@@ -13,6 +13,7 @@
 #include "crm_operations.h"
 #include "crm_resources.h"
 #include "crm_rest.h"
+#include "crm_text.h"
 #include "crm_type_address.h"
 #include "crm_type_list.h"
 #include "crm_uuid.h"
@@ -109,8 +110,7 @@ static void add_check(answer_t *answer, int page, const char *field,
 
         if (channel->answer == CRM_ANSWER_EMAIL
             || (page && channel->answer == CRM_ANSWER_PAGE)) {
-            codes = apr_pstrcat(answer->call->pool, codes ? codes : "",
-                                codes ? ", " : "", channel->code, NULL);
+            codes = crm_text_listed(codes, channel->code, answer->call->pool);
         }
     }
 

@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_json.h"
+#include "crm_text.h"
 #include "crmapictl_address.h"
 #include "crmapictl_field.h"
 #include "crmapictl_made.h"
@@ -322,8 +323,7 @@ static crm_error_t *add_changes(const char **names_p, crm_sql_t *sql,
         if (!is_changed(kind, work, i, pool)) {
             continue;
         }
-        *names_p = apr_pstrcat(pool, *names_p, **names_p ? ", " : "",
-                               field->name, NULL);
+        *names_p = crm_text_listed(*names_p, field->name, pool);
         if (field->sql) {
             apply->events = 1;
             CRM_ERR(ctl_events_set(apply->ctl, apply->workspace_id,

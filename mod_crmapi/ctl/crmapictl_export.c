@@ -10,6 +10,7 @@
 #include "crm_array.h"
 #include "crm_resources.h"
 #include "crm_sql_print.h"
+#include "crm_text.h"
 #include "crmapictl_output.h"
 
 /* Return the stored columns of RESOURCE, in POOL. Derived columns are left
@@ -139,7 +140,7 @@ static crm_error_t *export_extra(writer_t *writer, const struct extra_t *extra)
 
 const char *crm_export_rule(const apr_array_header_t *names, apr_pool_t *result_pool)
 {
-    const char *unknown = NULL, *rule;
+    const char *unknown = NULL, *list = NULL;
 
     for (int i = 0; i < names->nelts && !unknown; i++) {
         const char *name = APR_ARRAY_IDX(names, i, const char *);
@@ -150,16 +151,15 @@ const char *crm_export_rule(const apr_array_header_t *names, apr_pool_t *result_
     if (!unknown) {
         return NULL;
     }
-    rule = apr_pstrcat(result_pool, "\"", unknown, "\" must be one of ", NULL);
     for (int i = 0; crm_resources[i]; i++) {
         if (!crm_resources[i]->no_import) {
-            rule = apr_pstrcat(result_pool, rule, crm_resources[i]->name, ", ", NULL);
+            list = crm_text_listed(list, crm_resources[i]->name, result_pool);
         }
     }
     for (size_t i = 0; i < CRM_NELTS(extras); i++) {
-        rule = apr_pstrcat(result_pool, rule, i ? ", " : "", extras[i].name, NULL);
+        list = crm_text_listed(list, extras[i].name, result_pool);
     }
-    return rule;
+    return apr_pstrcat(result_pool, "\"", unknown, "\" must be one of ", list, NULL);
 }
 
 crm_error_t *crm_export(crm_conn_t *conn, const char *workspace_id,

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "apr_lib.h"
-#include "apr_strings.h"
 
 #include "crm_array.h"
 #include "crm_buf.h"
 #include "crm_db.h"
 #include "crm_hosts.h"
+#include "crm_text.h"
 #include "crmapictl_output.h"
 #include "crmapictl_rights.h"
 
@@ -46,8 +46,7 @@ static const char *names_of(const PGresult *result, ctl_t *ctl)
     const char *names = PQgetvalue(result, 0, 0);
 
     for (int i = 1; i < PQntuples(result); i++) {
-        names = apr_pstrcat(ctl->pool, names, ", ", PQgetvalue(result, i, 0),
-                            NULL);
+        names = crm_text_listed(names, PQgetvalue(result, i, 0), ctl->pool);
     }
     return ctl_clean(names, ctl->pool);
 }

@@ -269,13 +269,12 @@ static stage_t *find_stage(import_t *import, const char *name)
 /* Return, in IMPORT's pool, that an object must be one that can be imported. */
 static const char *object_rule(const import_t *import)
 {
-    const char *rule = "must be one of ";
+    const char *list = NULL;
 
     for (int i = 0; i < import->stage_count; i++) {
-        rule = apr_pstrcat(import->pool, rule, i ? ", " : "",
-                           import->stages[i].resource->name, NULL);
+        list = crm_text_listed(list, import->stages[i].resource->name, import->pool);
     }
-    return rule;
+    return apr_pstrcat(import->pool, "must be one of ", list, NULL);
 }
 
 /* Remove the byte order mark at the start of the first line, the *LEN_P bytes at

@@ -178,8 +178,7 @@ static const ctl_command_t *look_up(const char **verbs_p, const words_t *words,
             || (words->count > 1 && !strcmp(command->verb, words->words[1]))) {
             return command;
         }
-        verbs = apr_pstrcat(pool, verbs ? verbs : "", verbs ? ", " : "",
-                            command->verb, NULL);
+        verbs = crm_text_listed(verbs, command->verb, pool);
     }
     *verbs_p = verbs;
     return NULL;
@@ -399,7 +398,7 @@ crm_error_t *ctl_known_status(ctl_t *ctl, const char *const *known)
         if (!known[++i]) {
             return ctl_misuse(ctl, "--status must be one of %s", all);
         }
-        all = apr_pstrcat(ctl->pool, all, ", ", known[i], NULL);
+        all = crm_text_listed(all, known[i], ctl->pool);
     }
     return NULL;
 }

@@ -9,6 +9,7 @@
 #include "crm_array.h"
 #include "crm_channel.h"
 #include "crm_json.h"
+#include "crm_text.h"
 #include "crm_twilio_error.h"
 #include "crm_uuid.h"
 #include "intake_keyword.h"
@@ -139,8 +140,7 @@ static const char *content_of(const crm_twilio_hook_t *hook)
         const char *value = crm_twilio_get(hook, place[i].parameter);
 
         if (value) {
-            text = apr_pstrcat(hook->call->pool, text, *text ? ", " : "", value,
-                               NULL);
+            text = crm_text_listed(text, value, hook->call->pool);
         }
     }
     return text;

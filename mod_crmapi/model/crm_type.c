@@ -581,7 +581,7 @@ static const char *enum_check(const crm_field_t *field, const char *text,
         if (!strcmp(*value, text)) {
             return NULL;
         }
-        list = list ? apr_pstrcat(pool, list, ", ", *value, NULL) : *value;
+        list = crm_text_listed(list, *value, pool);
     }
     return apr_pstrcat(pool, "must be one of ", list, NULL);
 }

@@ -283,7 +283,7 @@ static const char *names_parse_query(const char **bind_p,
                                      const char *text, apr_pool_t *pool)
 {
     apr_array_header_t *parts = crm_type_parts(text, pool);
-    const char *list = "";
+    const char *list = NULL;
 
     *bind_p = apr_array_pstrcat(pool, parts, ',');
     if (!parts->nelts) {
@@ -292,8 +292,7 @@ static const char *names_parse_query(const char **bind_p,
     for (int i = 0; i < parts->nelts; i++) {
         if (!is_value(field, APR_ARRAY_IDX(parts, i, const char *))) {
             for (const char *const *value = field->values; *value; value++) {
-                list = apr_pstrcat(pool, list, *list ? ", " : "", *value,
-                                   NULL);
+                list = crm_text_listed(list, *value, pool);
             }
             return apr_pstrcat(pool, "must be of ", list,
                                ", separated by commas", NULL);

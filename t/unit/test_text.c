@@ -185,6 +185,18 @@ START_TEST(one_line_for_logs_and_headers)
 }
 END_TEST
 
+START_TEST(lists_have_commas_between_their_names)
+{
+    apr_pool_t *pool = crm_check_pool();
+    const char *list = crm_text_listed(NULL, "a", pool);
+
+    ck_assert_str_eq(list, "a");
+    ck_assert_str_eq(crm_text_listed("", "a", pool), "a");
+    ck_assert_str_eq(crm_text_listed(crm_text_listed(list, "b", pool), "c", pool),
+                     "a, b, c");
+}
+END_TEST
+
 /* U+0000 to U+2FFF, each whole, and without its last byte. */
 START_TEST(what_steers_a_terminal_or_the_direction)
 {
@@ -390,6 +402,7 @@ int main(void)
     tcase_add_loop_test(fold, contract_7_8_without_case_is_unicodes, 0,
                         COUNT(folded));
     tcase_add_loop_test(fold, one_line_for_logs_and_headers, 0, COUNT(lines));
+    tcase_add_test(fold, lists_have_commas_between_their_names);
     tcase_add_test(fold, ascii_white_space_is_trimmed);
     tcase_add_test(fold, white_space_of_unicode_is_trimmed);
     tcase_add_test(fold, byte_order_marks);
