@@ -174,6 +174,13 @@ void crm_buf_json_text(crm_buf_t *buf, const char *text)
     crm_buf_json_string(buf, text, strlen(text));
 }
 
+void crm_buf_json(crm_buf_t *buf, const char *json)
+{
+    for (; *json; json++) {
+        crm_buf_putc(buf, *json == '\'' ? '"' : *json);
+    }
+}
+
 /* Return whether the character at TEXT is escaped, in a JSON string whose first
  * character is at START. */
 static int is_escaped(const char *start, const char *text)

@@ -67,6 +67,9 @@ void crm_buf_json_string(crm_buf_t *buf, const char *text, apr_size_t len);
 /* The same for TEXT, which ends with a NUL. */
 void crm_buf_json_text(crm_buf_t *buf, const char *text);
 
+/* Add JSON with a " for each ' in it: constants are read more easily so. */
+void crm_buf_json(crm_buf_t *buf, const char *json);
+
 /* Add the LEN bytes of valid JSON at TEXT without white space between tokens.
  * PostgreSQL's jsonb output has some. */
 void crm_buf_json_compact(crm_buf_t *buf, const char *text, apr_size_t len);

@@ -235,6 +235,16 @@ START_TEST(escapes_at_any_place_of_any_length)
 }
 END_TEST
 
+START_TEST(json_of_a_constant_has_its_quotes)
+{
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 1, crm_check_pool());
+    crm_buf_json(&buf, "{'a':['b',1]}");
+    holds(&buf, "{\"a\":[\"b\",1]}");
+}
+END_TEST
+
 /* JSON, and the same without blanks. */
 static const char *const compacts[][2] = {
     {"", ""},
@@ -278,6 +288,7 @@ int main(void)
                         COUNT(strings));
     tcase_add_test(json, every_character_comes_back);
     tcase_add_loop_test(json, escapes_at_any_place_of_any_length, 0, 20);
+    tcase_add_test(json, json_of_a_constant_has_its_quotes);
     tcase_add_loop_test(json, compact_json_has_blanks_in_strings_only, 0,
                         COUNT(compacts));
     suite_add_tcase(suite, grow);
