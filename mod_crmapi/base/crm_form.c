@@ -7,6 +7,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_media.h"
 #include "crm_query.h"
 #include "crm_text.h"
 
@@ -297,24 +298,16 @@ static crm_error_t *read_pairs(apr_array_header_t **fields_p, span_t body,
 
 /* ---- both formats -------------------------------------------------------- */
 
-int crm_form_is_type(const char *content_type, const char *name)
-{
-    size_t len = strlen(name);
-
-    return content_type && !strncasecmp(content_type, name, len)
-           && strchr("; \t", content_type[len]);
-}
-
 crm_error_t *crm_form_parse(apr_array_header_t **fields_p, const char *body,
                             apr_size_t len, const char *content_type, int max,
                             apr_pool_t *result_pool)
 {
     span_t span = {body, len};
 
-    if (crm_form_is_type(content_type, "application/x-www-form-urlencoded")) {
+    if (crm_media_is(content_type, "application/x-www-form-urlencoded")) {
         return read_pairs(fields_p, span, max, result_pool);
     }
-    if (crm_form_is_type(content_type, "multipart/form-data")) {
+    if (crm_media_is(content_type, "multipart/form-data")) {
         *fields_p = apr_array_make(result_pool, 16,
                                    sizeof(crm_query_param_t));
         return read_parts(*fields_p, span, content_type, max, result_pool);

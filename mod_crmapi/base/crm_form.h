@@ -32,9 +32,6 @@ crm_error_t *crm_form_once(const apr_array_header_t *fields, apr_pool_t *pool);
 void crm_form_add(apr_array_header_t *fields, const char *name,
                   const char *value, apr_size_t len);
 
-/* Return whether CONTENT_TYPE (may be NULL) is the media type NAME. */
-int crm_form_is_type(const char *content_type, const char *name);
-
 /* Return the first value of the field NAME in FIELDS, NULL if it was not
  * sent. */
 const char *crm_form_get(const apr_array_header_t *fields, const char *name);

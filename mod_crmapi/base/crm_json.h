@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crm_json.h: strict JSON parsing (RFC 8259, contract 6.1) into json-c */
+/* crm_json.h: JSON in and out of json-c, and its values */
 #ifndef CRM_JSON_H
 #define CRM_JSON_H
 
@@ -9,19 +9,7 @@
 
 #include "crm_error.h"
 
-/* The maximum nesting depth of arrays and objects (contract 6.1). */
-#define CRM_JSON_DEPTH 32
-
-/* Check that the LEN bytes at TEXT are exactly one JSON text (RFC 8259). Also
- * refused: a byte order mark, duplicate member names (compared after
- * unescaping), more than CRM_JSON_DEPTH levels, invalid UTF-8, a lone
- * surrogate, U+0000 in a name. json-c alone accepts most of these. One pass, no
- * recursion. Return NULL, or the rule that TEXT breaks; *OFFSET_P is then the
- * offset of the byte that breaks it. */
-const char *crm_json_check(apr_size_t *offset_p, const char *text,
-                           apr_size_t len, apr_pool_t *scratch_pool);
-
-/* Check TEXT in the same way and set *VALUE_P to the parsed value, which is
+/* Check TEXT as crm_json_check() does and set *VALUE_P to the parsed value, which is
  * released with RESULT_POOL. */
 const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
                            const char *text, apr_size_t len,
@@ -33,23 +21,10 @@ const char *crm_json_parse(json_object **value_p, apr_size_t *offset_p,
 const char *crm_json_tree(json_object **value_p, const char *text,
                           apr_size_t len, apr_pool_t *result_pool);
 
-/* Return what a client is told whose request body breaks RULE at byte OFFSET, both
- * from crm_json_check(). RESULT_POOL has the text. */
-const char *crm_json_problem(const char *rule, apr_size_t offset,
-                             apr_pool_t *result_pool);
-
-/* The same for a request body: parse the LEN bytes at BODY into *VALUE_P.
+/* Parse the LEN bytes at BODY, that of a request, into *VALUE_P.
  * Errors: CRM_E_BAD_REQUEST, which names the rule and the byte. */
 crm_error_t *crm_json_body(json_object **value_p, const char *body,
                            apr_size_t len, apr_pool_t *result_pool);
-
-/* Return whether the Content-Type TYPE (NULL: none) is acceptable for JSON:
- * application/json in UTF-8 (contract 5.3). */
-int crm_json_is_type(const char *type);
-
-/* The same for a JSON Merge Patch: application/merge-patch+json (RFC 7396). NULL
- * is none. */
-int crm_json_is_patch(const char *type);
 
 /* Return the object at TEXT, a value of the database, which the caller releases. It is
  * empty if TEXT is no object, or deeper than the API takes: a forged dump may have

@@ -11,6 +11,7 @@
 #include "apr_strings.h"
 
 #include "crm_json.h"
+#include "crm_json_check.h"
 #include "crm_json_slice.h"
 #include "crm_pointer.h"
 #include "crm_text.h"

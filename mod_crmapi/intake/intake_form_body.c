@@ -8,6 +8,7 @@
 
 #include "crm_form.h"
 #include "crm_json.h"
+#include "crm_media.h"
 #include "crm_query.h"
 
 /* ---- JSON ---------------------------------------------------------------- */
@@ -74,9 +75,7 @@ static crm_error_t *read_json(apr_array_header_t *answers, const char *body,
 
 int crm_webform_is_json(const crm_call_t *call)
 {
-    const char *type = crm_request_header(call->request, "Content-Type");
-
-    return type && crm_json_is_type(type);
+    return crm_media_is_json(crm_request_header(call->request, "Content-Type"));
 }
 
 int crm_webform_wants_json(const crm_call_t *call)
@@ -95,7 +94,7 @@ crm_error_t *crm_webform_read(apr_array_header_t **answers_p,
 {
     crm_error_t *error;
 
-    if (content_type && crm_json_is_type(content_type)) {
+    if (crm_media_is_json(content_type)) {
         *answers_p = apr_array_make(result_pool, 16,
                                     sizeof(crm_query_param_t));
         return read_json(*answers_p, body, len, result_pool);

@@ -9,6 +9,7 @@
 #include "crm_array.h"
 #include "crm_form.h"
 #include "crm_html.h"
+#include "crm_media.h"
 #include "crm_query.h"
 #include "crm_text.h"
 #include "intake_twilio_sign.h"
@@ -141,8 +142,8 @@ static crm_error_t *read_params(crm_twilio_hook_t *hook)
     const char *body;
     apr_size_t len;
 
-    if (!crm_form_is_type(crm_request_header(call->request, "Content-Type"),
-                          "application/x-www-form-urlencoded")) {
+    if (!crm_media_is(crm_request_header(call->request, "Content-Type"),
+                      "application/x-www-form-urlencoded")) {
         return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, "The body must be"
                                 " application/x-www-form-urlencoded",
                                 call->pool);

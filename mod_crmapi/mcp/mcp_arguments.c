@@ -6,7 +6,7 @@
 
 #include "apr_strings.h"
 
-#include "crm_json.h"
+#include "crm_json_check.h"
 #include "crm_number.h"
 #include "crm_type_list.h"
 

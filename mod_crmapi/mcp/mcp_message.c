@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "crm_json.h"
+#include "crm_json_check.h"
 
 /* The prefix of keys in _meta (MCP 2026-07-28, basic/index, "_meta"). */
 #define PREFIX "io.modelcontextprotocol/"

@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_form.h"
+#include "crm_media.h"
 #include "review.h"
 #include "unsubscribe.h"
 
@@ -58,7 +59,7 @@ static crm_error_t *read_form(crm_page_t *page, const crm_page_kind_t *kind)
 
     CRM_ERR(crm_call_body(&body, &len, page->call));
     if (!len || (kind->any_type
-                 && !crm_form_is_type(type, "multipart/form-data"))) {
+                 && !crm_media_is(type, "multipart/form-data"))) {
         CRM_ERR(crm_form_pairs(&fields, body, len, FIELDS_MAX, page->pool));
     }
     else {

@@ -9,6 +9,7 @@
 
 #include "crm_form.h"
 #include "crm_json.h"
+#include "crm_media.h"
 #include "crm_serve.h"
 #include "crm_sql_print.h"
 #include "crm_time.h"
@@ -420,14 +421,16 @@ static int is_patch(const crm_call_t *call)
 int crm_call_merges(const crm_call_t *call)
 {
     return is_patch(call)
-           && crm_json_is_patch(crm_request_header(call->request,
-                                                   "Content-Type"));
+           && crm_media_is_utf8(crm_request_header(call->request,
+                                                   "Content-Type"),
+                                "application/merge-patch+json");
 }
 
 int crm_call_is_json(const crm_call_t *call)
 {
-    return crm_json_is_type(crm_request_header(call->request, "Content-Type"))
-           || crm_call_merges(call);
+    const char *type = crm_request_header(call->request, "Content-Type");
+
+    return !type || crm_media_is_json(type) || crm_call_merges(call);
 }
 
 /* Return the error that the body of CALL is of no type that it may have. To a

@@ -5,6 +5,7 @@
 
 #include "crm_buf.h"
 #include "crm_json.h"
+#include "crm_json_check.h"
 #include "crm_json_store.h"
 #include "crm_text.h"
 

@@ -5,7 +5,7 @@
 
 #include "crm_api.h"
 #include "crm_domain.h"
-#include "crm_json.h"
+#include "crm_json_check.h"
 #include "crm_query.h"
 #include "mcp_arguments.h"
 #include "mcp_fields.h"

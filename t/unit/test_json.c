@@ -12,6 +12,7 @@
 
 #include "crm_buf.h"
 #include "crm_json.h"
+#include "crm_json_check.h"
 #include "crm_json_equal.h"
 #include "crm_json_store.h"
 #include "crm_number.h"

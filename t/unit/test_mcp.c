@@ -9,7 +9,7 @@
 
 #include "crm_api.h"
 #include "crm_domain.h"
-#include "crm_json.h"
+#include "crm_json_check.h"
 #include "mcp_arguments.h"
 #include "mcp_fields.h"
 #include "mcp_header.h"
