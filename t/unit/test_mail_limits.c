@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_mail_limits.c: what is read of a mail that is too large in some way, and
  * what it costs (contract 18.7) */
-#include "crm_check.h"
-
 #include <string.h>
 #include <time.h>
-
-#include <libxml/parser.h>
 
 #include "apr_strings.h"
 
 #include "crm_buf.h"
-#include "crm_mail.h"
+#include "crm_mail_test.h"
 #include "mail_head.h"
 #include "mail_json.h"
 #include "mail_text.h"
@@ -31,8 +27,6 @@
 #endif
 
 #define EIGHT(text) text text text text text text text text
-
-static const crm_mail_options_t options = {.attachment_bytes = 65536};
 
 static void read_buf(crm_mail_t *mail, const crm_buf_t *buf)
 {
@@ -598,9 +592,7 @@ int main(void)
     Suite *suite = suite_create("mail_limits");
     TCase *limits = tcase_create("limits"), *header = tcase_create("heads");
 
-    crm_check_pool();           /* APR comes first */
-    crm_mail_init();
-    atexit(xmlCleanupParser);
+    mail_init();
     tcase_add_test(limits, parts_are_read_up_to_100_levels);
     tcase_add_test(limits, a_thousand_parts_are_read);
     tcase_add_test(limits, fields_of_headers_are_read_up_to_a_thousand);
