@@ -188,6 +188,8 @@ void crm_mail_attach(crm_mail_walk_t *walk, GMimePart *part, int form)
         walk->other_html = crm_mail_type_is(object, "text", "html");
         walk->other_calendar = crm_mail_type_is(object, "text", "calendar");
         walk->other_rtf = is_rtf(object);
+        walk->other_enriched = crm_mail_type_is(object, "text", "enriched");
+        walk->other_richtext = crm_mail_type_is(object, "text", "richtext");
     }
     form = form && crm_mail_type_is(object, "text", "*")
            && !crm_mail_type_is(object, "text", "calendar") && !is_file(part);

@@ -14,6 +14,7 @@
 #include "mail_calendar.h"
 #include "mail_charset.h"
 #include "mail_display.h"
+#include "mail_enriched.h"
 #include "mail_flowed.h"
 #include "mail_html.h"
 #include "mail_label.h"
@@ -430,6 +431,27 @@ static const char *trim(const char *text, apr_pool_t *pool)
     return apr_pstrmemdup(pool, made, len);
 }
 
+/* Return what WALK has found beside the text, as a text. */
+static const char *other_text(crm_mail_walk_t *walk)
+{
+    unsigned *cut = &walk->mail->cut;
+    const char *text;
+
+    if (walk->other_rtf) {
+        return crm_mail_rtf(walk->other, walk->other_len, walk->pool);
+    }
+    text = crm_mail_source(walk->mail, CRM_MAIL_CUT_TEXT, walk->other,
+                           walk->other_len, walk->other_charset, walk->pool);
+    if (walk->other_html) {
+        text = limit_html(walk, text);
+        return crm_mail_text(cut, text, strlen(text), walk->pool);
+    }
+    if (walk->other_enriched || walk->other_richtext) {
+        return crm_mail_enriched(text, walk->other_richtext, walk->pool);
+    }
+    return walk->other_calendar ? crm_mail_calendar(text, walk->pool) : text;
+}
+
 void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
                    const crm_mail_options_t *options, apr_pool_t *pool)
 {
@@ -446,17 +468,7 @@ void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,
     crm_buf_putc(&walk.text, '\0');
     text = walk.text.data;
     if (!crm_text_shows(text) && walk.other) {
-        text = walk.other_rtf
-               ? crm_mail_rtf(walk.other, walk.other_len, pool)
-               : crm_mail_source(mail, CRM_MAIL_CUT_TEXT, walk.other,
-                                 walk.other_len, walk.other_charset, pool);
-        if (walk.other_html) {
-            text = limit_html(&walk, text);
-            text = crm_mail_text(&mail->cut, text, strlen(text), pool);
-        }
-        else if (walk.other_calendar) {
-            text = crm_mail_calendar(text, pool);
-        }
+        text = other_text(&walk);
     }
     if (!crm_text_shows(text)) {
         text = stray_text(mail, mime, pool);

@@ -25,6 +25,8 @@ typedef struct crm_mail_walk_t {
     int other_html;             /* it is HTML */
     int other_calendar;         /* it is a calendar */
     int other_rtf;              /* it is RTF */
+    int other_enriched;         /* it is text/enriched */
+    int other_richtext;         /* it is text/richtext */
     apr_size_t html;            /* bytes of HTML that were read */
     int enclosed;               /* number of signed messages that were read */
     int certified;              /* it encloses what somebody wrote: RFC 6109 */

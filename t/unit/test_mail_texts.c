@@ -271,6 +271,13 @@ static const struct {
     {"Content-Type: text/enriched\n\nwords", "words"},
     {"Content-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type:"
      " text/enriched\n\nwords\n--b--\n", "words"},
+    {"Content-Type: text/enriched\n\n<bold>Now</bold> is <color><param>red</param>the"
+     "\ntime</color>\n\n<nofill>a\nb</nofill> if x << y <= z>\n\n\nend</bold>\n",
+     "Now is the time\na\nb if x < y <= z>\n\nend"},
+    {"Content-Type: text/enriched\n\n</param><x-y>a</x-y><param><param>b</param>c"
+     "</param>d<", "ad<"},
+    {"Content-Type: text/richtext\n\n<bold>Now</bold> is\n\nthe<nl>time<comment>no<nl>"
+     "</comment> <lt>b>\n", "Now is the\ntime <b>"},
     /* files that are no texts for people */
     {"Content-Type: text/csv; name=a.csv\n\na;b", ""},
     {"Content-Type: text/vcard\nContent-Disposition: attachment\n\nBEGIN", ""},
