@@ -511,6 +511,25 @@ subtest "7.1 unknown parameters, the same one twice" => sub {
         map { ($_->[0] => "is not a known parameter; did you mean $_->[1]?") }
         [tag => "tags"], [pagesize => "page_size"], [stage => "pipeline_stage_id"],
         [createdAfter => "created_after"] }, "7.1 strict: the near ones");
+    for my $case (["/contacts", limit => "page_size", perPage => "page_size",
+                offset => "page", q => "search", order_by => "sort", since => "created_after",
+                expand => undef, fields => undef, filter => undef,
+                modified_since => "updated_after", mobile => undef],
+            ["/conversations", per_page => "page_size", owner => "assigned_to"],
+            ["/messages", expand => "include"],
+            ["/events", offset => "cursor", limit => "page_size", sort => undef],
+            ["/pipelines", sort => undef, fields => undef, expand => undef]) {
+        my ($path, %asked) = @$case;
+        my %said = map { $_->{field} => $_->{message} } @{$c->get("/api/v1$path?"
+            . join("&", map { "$_=1" } sort keys %asked),
+            headers => { Prefer => "handling=strict" })->json->{error}{details}};
+        my %none = (filter => "; each filter is a parameter of its own",
+            sort => "; the list has one order", fields => "; an answer has all fields",
+            expand => "; an object names others by their ids");
+        is($said{$_}, "is not a known parameter" . (defined $asked{$_}
+            ? "; did you mean $asked{$_}?" : $none{$_} // ""), "$path?$_")
+            for sort keys %asked;
+    }
     for my $name (qw(search lead_source bot_id created_after tags
             pipeline_stage_id ids sort page_size cursor)) {
         refused($c, "/contacts", "$name\[]=vip", "$name\[]",

@@ -7,6 +7,8 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
+
 #define LEN_MAX 32
 #define LONG_WORD 8
 #define PART_MIN 3              /* letters of what says a part of a name */
@@ -82,6 +84,104 @@ int crm_near_part(const char *word, const char *tried)
     }
     return word != NULL;
 }
+
+/* Names, and what other APIs call the same, in lower case without what is between
+ * words. A name is asked for only where it exists, so one word may stand in several
+ * rows. */
+static const struct {
+    const char *word, *others;
+} others[] = {
+    {"page_size", "limit perpage count max maxresults resultsperpage itemsperpage"
+                  " pagelimit rows take top first"},
+    {"page", "offset skip p pagenumber pageno pageindex start"},
+    {"cursor", "offset skip next nextpage nexttoken pagetoken sinceid startingafter"
+               " startafter since after"},
+    {"search", "q query s keyword keywords term text find name"},
+    {"sort", "sortby orderby ordering sortfield"},
+    {"order", "direction dir sortorder sortdir sortdirection"},
+    {"include", "expand embed with populate fields"},
+    {"updated_after", "since updatedsince modifiedsince modifiedafter changedsince"
+                      " updatedfrom lastmodified"},
+    {"updated_before", "until updateduntil updatedto modifiedbefore"},
+    {"created_after", "since createdsince createdfrom from fromdate datefrom"
+                      " startdate"},
+    {"created_before", "until createduntil createdto to todate dateto enddate"},
+    {"tags", "label labels category categories"},
+    {"bot_id", "agent agentid assistant assistantid"},
+    {"type", "channel kind"},
+    {"activity_type", "kind"},
+    {"assigned_to", "owner ownerid assignee assigneeid user userid"},
+    {"first_name", "givenname forename"},
+    {"last_name", "surname familyname"},
+    {"emails", "mail mails emailaddress emailaddresses"},
+    {"phone_numbers", "mobile mobilephone tel telephone cell cellphone"},
+    {"company", "organization organisation employer"},
+    {"company_id", "organizationid organisationid accountid"},
+    {"contact_id", "person personid lead leadid customer customerid"},
+    {"job_title", "position role"},
+    {"address_line1", "street streetaddress address1"},
+    {"address_line2", "address2"},
+    {"postal_code", "zip zipcode postcode"},
+    {"state", "region province"},
+    {"website", "url homepage"},
+    {"deal_value", "amount"},
+    {"employee_count", "employees headcount"},
+    {"custom_fields", "properties attributes metadata"},
+    {"metadata", "customfields properties attributes"},
+    {"notes", "comment comments"},
+    {"content", "body text message html"},
+    {"description", "body text comment content details"},
+    {"title", "subject name"},
+    {"name", "title companyname"},
+    {"due_date", "deadline"},
+    {"completed_at", "done isdone status"},
+    {"duration_minutes", "length"},
+    {"order_index", "position rank"},
+    {"pipeline_stage_id", "column columnid status"},
+    {"template_id", "sequence sequenceid campaign campaignid"},
+};
+
+/* Return whether TRIED is the LEN letters at WORD, whatever is between words. */
+static int is_word(const char *word, size_t len, const char *tried)
+{
+    size_t i = 0;
+
+    for (; *tried; tried++) {
+        if (*tried == '_' || *tried == '-') {
+            continue;
+        }
+        if (i == len || !same(word[i++], *tried)) {
+            return 0;
+        }
+    }
+    return i == len;
+}
+
+/* Return whether TRIED is one of WORDS, which have a space between them. */
+static int is_among(const char *words, const char *tried)
+{
+    size_t len = strcspn(words, " ");
+
+    while (words[len] && !is_word(words, len, tried)) {
+        words += len + 1;
+        len = strcspn(words, " ");
+    }
+    return is_word(words, len, tried);
+}
+
+int crm_near_other(const char *word, const char *tried)
+{
+    size_t i = 0;
+
+    while (i < CRM_NELTS(others) && strcmp(others[i].word, word)) {
+        i++;
+    }
+    return i < CRM_NELTS(others) && is_among(others[i].others, tried);
+}
+
+crm_near_fn *const crm_near_ways[] = {
+    crm_near_part, crm_near_other, crm_near, NULL
+};
 
 const char *crm_near_of(const char *const *names, const char *tried,
                         crm_near_fn *is_near)

@@ -14,8 +14,15 @@ int crm_near(const char *word, const char *tried);
  * '_' between them or without: "stageId" of "pipeline_stage_id". Case is ignored. */
 int crm_near_part(const char *word, const char *tried);
 
-/* One of the two. */
+/* Return whether other APIs call TRIED what WORD is here: "limit" is "page_size". Case,
+ * '_' and '-' are ignored. */
+int crm_near_other(const char *word, const char *tried);
+
+/* One of the three. */
 typedef int crm_near_fn(const char *word, const char *tried);
+
+/* All of them, ended by NULL: what is more certain goes before the others. */
+extern crm_near_fn *const crm_near_ways[];
 
 /* Return the first of NAMES (ended by NULL; or NULL) for which IS_NEAR says that TRIED
  * is near, or NULL. */

@@ -48,8 +48,9 @@ void crm_input_unknown(crm_input_t *input, const char *path, const char *name,
         return;
     }
     if (crm_input_errors(input) < GUESSES) {
-        near = near_name(name, fields, names, crm_near_part);
-        near = near ? near : near_name(name, fields, names, crm_near);
+        for (int i = 0; !near && crm_near_ways[i]; i++) {
+            near = near_name(name, fields, names, crm_near_ways[i]);
+        }
     }
     crm_input_error(input, path, crm_near_ask("is not a known field", near,
                                               input->pool));

@@ -349,13 +349,39 @@ static const char *find_param(const crm_operation_t *operation,
     return NULL;
 }
 
+#define UNKNOWN "is not a known parameter"
+
+/* Return the rule that NAME breaks, a parameter that no operation has. */
+static const char *unknown_rule(const char *name)
+{
+    static const struct {
+        const char *name, *rule;
+    } rules[] = {
+        {"filter", UNKNOWN "; each filter is a parameter of its own"},
+        {"where", UNKNOWN "; each filter is a parameter of its own"},
+        {"fields", UNKNOWN "; an answer has all fields"},
+        {"select", UNKNOWN "; an answer has all fields"},
+        {"sort", UNKNOWN "; the list has one order"},
+        {"order", UNKNOWN "; the list has one order"},
+        {"expand", UNKNOWN "; an object names others by their ids"},
+        {"embed", UNKNOWN "; an object names others by their ids"},
+    };
+
+    for (size_t i = 0; i < CRM_NELTS(rules); i++) {
+        if (!strcmp(rules[i].name, name)) {
+            return rules[i].rule;
+        }
+    }
+    return UNKNOWN;
+}
+
 /* Return the rule that the unknown parameter NAME breaks, NULL if it is
  * ignored. */
 static const char *unknown_check(const crm_call_t *call, const char *name)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
     size_t len = strcspn(name, "[");
-    const char *bare = apr_pstrmemdup(call->pool, name, len), *near;
+    const char *bare = apr_pstrmemdup(call->pool, name, len), *near = NULL;
 
     if (operation->kind == CRM_OP_LOG && !strcmp(bare, "page")) {
         return "is not available: send the next_cursor as cursor";
@@ -366,10 +392,10 @@ static const char *unknown_check(const crm_call_t *call, const char *name)
     if (!crm_rest(call)->strict) {
         return NULL;
     }
-    near = find_param(operation, name, crm_near_part);
-    return crm_near_ask("is not a known parameter",
-                        near ? near : find_param(operation, name, crm_near),
-                        call->pool);
+    for (int i = 0; !near && crm_near_ways[i]; i++) {
+        near = find_param(operation, name, crm_near_ways[i]);
+    }
+    return near ? crm_near_ask(UNKNOWN, near, call->pool) : unknown_rule(bare);
 }
 
 /* Return NAME, of any characters, as it can be in a header, in POOL. */

@@ -69,6 +69,22 @@ static const guess_t parts[] = {
     {"due_date", "due", 1}, {"tags", "tags", 1}, {"", "due", 0},
 };
 
+static const guess_t others[] = {
+    {"page_size", "limit", 1}, {"page_size", "per_page", 1}, {"page_size", "perPage", 1},
+    {"page_size", "PER-PAGE", 1}, {"page_size", "limits", 0}, {"page_size", "lim", 0},
+    {"page", "offset", 1}, {"cursor", "offset", 1}, {"search", "q", 1}, {"sort", "q", 0},
+    {"search", "", 0}, {"search", "_", 0}, {"", "q", 0}, {"updated_after", "since", 1},
+    {"last_name", "surname", 1}, {"first_name", "surname", 0}, {"limit", "page_size", 0},
+};
+
+START_TEST(names_of_others)
+{
+    ck_assert_msg(crm_near_other(others[_i].word, others[_i].tried)
+                  == others[_i].is_near, "%s, %s", others[_i].word,
+                  others[_i].tried);
+}
+END_TEST
+
 START_TEST(parts_of_names)
 {
     ck_assert_msg(crm_near_part(parts[_i].word, parts[_i].tried)
@@ -142,6 +158,7 @@ int main(void)
     tcase_add_test(tcase, pointers);
     tcase_add_loop_test(tcase, near_words, 0, COUNT(words));
     tcase_add_loop_test(tcase, parts_of_names, 0, COUNT(parts));
+    tcase_add_loop_test(tcase, names_of_others, 0, COUNT(others));
     tcase_add_loop_test(tcase, origins_of_pages, 0, COUNT(origins));
     tcase_add_loop_test(tcase, time_zones, 0, COUNT(zones));
     suite_add_tcase(suite, tcase);
