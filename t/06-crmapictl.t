@@ -226,6 +226,8 @@ subtest "admins: one for each address, without case" => sub {
         $ann->{id}, "remove");
     fails("again", $db, 1, qr/is not an admin/, qw(admin remove), @of, "--email",
         'ann@x.example');
+    fails("$_ gets no mail", $db, 2, qr/--email must (?:have only|be an)/, qw(admin add), @of,
+        "--email", $_) for "gr\xc3\xa2ce\@x.example", '"a b"@x.example';
 };
 
 subtest "suppression: its reason" => sub {
@@ -869,6 +871,15 @@ subtest "init makes a workspace that can be used at once" => sub {
         "the key");
     fails("a slug that is taken", $db, 1, qr/slug "first" already/, "init",
         "--name", "Second", "--slug", "first", "--agent", "Ada");
+    fails("the same once more", $db, 1, qr/a workspace "first" already, .*"first"; give --slug/,
+        "init", "--name", "first", "--agent", "Ada");
+    my ($second) = crmapictl_ok($db, "init", "--name", "First", "--slug", "another",
+        "--agent", "Bob") =~ /^W=(.*)$/m;
+    isnt($second, $w, "with --slug there may be a second one");
+    my $agents = asked($db, "agent", "list", "--workspace", $w);
+    is_deeply([map { [@$_{qw(id name slug agent_email)}] } @$agents],
+        [[$agent, "Ada", undef, undef]], "agent list");
+    ok($agents->[0]{enabled} && $agents->[0]{public}, "as they are");
     fails("an agent without a name", $db, 2, qr/--agent must have 1/, "init",
         "--name", "Second", "--slug", "second", "--agent", "");
     fails("and nothing was made", $db, 1, qr/no workspace "second"/,

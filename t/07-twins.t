@@ -224,6 +224,7 @@ tries("attachment list", [$message], how => "reads", bare => 1, then => sub {
     like($_[0], qr/^1\t\Q$file\E\tmine\t/m, "its own is shown") });
 tries("attachment get", ["$message/1"], how => "reads", bare => 1,
     then => sub { is($_[0], "mine", "its own is written") });
+tries("agent list", [], how => "reads");
 tries("agent origins", [$agent], name => "asked", how => "reads", bare => 1);
 tries("agent origins", [$agent, "--origins", "https://m.example"],
     name => "set", how => "writes", bare => 1);

@@ -306,6 +306,8 @@ const ctl_command_t ctl_commands[] = {
      "print the attachments of a message", ctl_attachment_list},
     {"attachment", "get", "MESSAGE_ID/NUMBER", 1, 0, WORKSPACE,
      "write an attachment to stdout", ctl_attachment_get},
+    {"agent", "list", NULL, 0, WORKSPACE, 0,
+     "print a workspace's agents", ctl_agent_list},
     {"agent", "origins", "AGENT_ID", 1, CTL_RECORDS, WORKSPACE | ORIGINS,
      "print or set the origins of pages that may use an agent's chat",
      ctl_agent_origins},

@@ -50,12 +50,32 @@ static crm_error_t *make_all(made_t *made, ctl_t *ctl)
     return NULL;
 }
 
+/* Refuse a second workspace of the same name, unless --slug says that another one is
+ * meant: who runs the command again would have two of them. */
+static crm_error_t *check_second(ctl_t *ctl)
+{
+    const char *name = ctl->options[CTL_NAME];
+    PGresult *result;
+
+    if (ctl->options[CTL_SLUG]) {
+        return NULL;
+    }
+    CRM_ERR(ctl_query(&result, ctl, "SELECT slug FROM crmapi.workspace"
+                      " WHERE lower(name) = lower($1::text)"
+                      " ORDER BY created_at, id LIMIT 1", 1, &name));
+    return PQntuples(result)
+           ? ctl_fault(ctl, "there is a workspace \"%s\" already, with the slug"
+                       " \"%s\"; give --slug to make another one", name,
+                       PQgetvalue(result, 0, 0)) : NULL;
+}
+
 crm_error_t *ctl_init(ctl_t *ctl)
 {
     crm_error_t *error;
     made_t made;
 
     CRM_ERR(ctl_check_name(ctl, CTL_AGENT));
+    CRM_ERR(check_second(ctl));
     error = make_all(&made, ctl);
     if (!error) {
         printf(ctl->options[CTL_JSON]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crmapictl_intake.c: intake tokens, and the origins of agents' chats */
+/* crmapictl_intake.c: intake tokens, agents, and the origins of their chats */
 #include "crmapictl_intake.h"
 
 #include <string.h>
@@ -95,7 +95,7 @@ crm_error_t *ctl_intake_revoke(ctl_t *ctl)
     return NULL;
 }
 
-/* ---- origins of chats ---------------------------------------------------- */
+/* ---- agents, and origins of their chats ---------------------------------- */
 
 /* Set *ARRAY_P to the origins in LIST, separated by commas, as a text[]. */
 static crm_error_t *read_origins(const char **array_p, ctl_t *ctl,
@@ -129,6 +129,19 @@ static crm_error_t *set_origins(ctl_t *ctl, const char *const values[3])
         error = ctl_audit(ctl);
     }
     return ctl_end(ctl, error);
+}
+
+crm_error_t *ctl_agent_list(ctl_t *ctl)
+{
+    static const ctl_column_t shown[] = {
+        {"id", 's'}, {"name", 's'}, {"slug", 's'}, {"enabled", 'n'},
+        {"public", 'n'}, {"agent_email", 's'}, {"agent_phone", 's'}, {NULL, 0}
+    };
+
+    return ctl_workspace_rows(ctl, "SELECT id, name, slug, to_json(enabled),"
+                              " to_json(public), agent_email, agent_phone"
+                              " FROM crmapi.agent WHERE workspace_id = $1::uuid"
+                              " ORDER BY created_at, id", shown);
 }
 
 crm_error_t *ctl_agent_origins(ctl_t *ctl)
