@@ -78,7 +78,7 @@ sub agent {
         slug => word() . "-" . $json->encode(int rand 1e9),
         agent_email => word() . int(rand 1e9) . "\@crm.example",
         agent_phone => "+49301" . int(1e7 + rand 8e7),
-        email_outbound_email => word() . int(rand 1e9) . "\@x.example",
+        email_outbound_email => word() . int(rand 1e9) . "\@b\x{fc}cher.example",
         chat_avatar_image_url => "https://x.example/a.png",
         chat_mail_fallback => 1 + int(rand 10080),
         chat_origins => ["https://x.example", "*"] };
@@ -149,6 +149,9 @@ my %mistakes = (
     agent => [
         ["/slug", "a b"], ["/slug", ""], ["/agent_email", "sales"],
         ["/agent_email", "a\@b\@c"], ["/agent_phone", "4930901820"],
+        (map { my $address = $_; map { [$_, $address] } "/agent_email",
+            "/email_outbound_email" } "gr\x{fc}n\@x.example", '"a b"@x.example',
+            "a..b\@x.example", ".a\@x.example"),
         ["/agent_phone", "+49 30 9018 ext. 2"], ["/agent_phone", "+123"],
         ["/email_outbound_email", "x"], ["/chat_origins/0", "x.example"],
         ["/chat_origins/1", "https://x.example/page"],

@@ -9,6 +9,7 @@
 #include "crm_bare.h"
 #include "crm_body.h"
 #include "crm_channel.h"
+#include "crm_email_wire.h"
 #include "crm_json.h"
 #include "crm_operations.h"
 #include "crm_resources.h"
@@ -151,6 +152,24 @@ static void refuse_blank(crm_input_t *input, const answer_t *answer)
     }
 }
 
+/* Add an error to INPUT for each copy of ANSWER that no mail can be sent to. */
+static void refuse_copies(crm_input_t *input, const answer_t *answer)
+{
+    const char *text = answer->values.binds[COPIES];
+    json_object *list = text ? json_tokener_parse(text) : NULL;
+
+    for (size_t i = 0; i < crm_json_count(list); i++) {
+        const char *rule = crm_email_wire_to(json_object_get_string(
+            json_object_object_get(json_object_array_get_idx(list, i), "email")),
+            input->pool);
+
+        if (rule) {
+            crm_input_error(input, apr_psprintf(input->pool, "cc[%d]", (int)i), rule);
+        }
+    }
+    json_object_put(list);
+}
+
 /* Read ANSWER's body, and fill its checks. */
 static crm_error_t *read_answer(answer_t *answer)
 {
@@ -167,6 +186,7 @@ static crm_error_t *read_answer(answer_t *answer)
     refuse_draft(&input, json_object_object_get(object, "status"));
     crm_body_read(&answer->values, &input, &body, object, CRM_BODY_CREATE, "");
     refuse_blank(&input, answer);
+    refuse_copies(&input, answer);
     if (input.error) {
         json_object_put(answer->shown);
         return input.error;

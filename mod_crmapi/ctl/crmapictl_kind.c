@@ -10,7 +10,7 @@
 
 #include "crm_bare.h"
 #include "crm_deep.h"
-#include "crm_email.h"
+#include "crm_email_wire.h"
 #include "crm_resources.h"
 #include "crm_type_list.h"
 #include "crm_webform.h"
@@ -210,11 +210,6 @@ static const char *url_rule(const char *url, apr_pool_t *pool)
            : "must be http:// or https:// in ASCII, without user and blanks";
 }
 
-static const char *email_rule(const char *email, apr_pool_t *pool)
-{
-    return crm_email_check(email, strlen(email), pool);
-}
-
 static const char *name_rule(const char *name, apr_pool_t *pool)
 {
     (void)pool;
@@ -227,7 +222,7 @@ static const struct {
     const char *(*rule)(const char *text, apr_pool_t *pool);
 } rules[] = {
     {"slug", slug_rule}, {"currency", currency_rule}, {"time_zone", zone_rule},
-    {"url", url_rule}, {"email", email_rule}, {"name", name_rule},
+    {"url", url_rule}, {"email", crm_email_wire_to}, {"name", name_rule},
 };
 
 /* Check the fields of a kind of this file. */

@@ -8,6 +8,7 @@
 
 #include "crm_db.h"
 #include "crm_email.h"
+#include "crm_email_wire.h"
 #include "crm_phone.h"
 #include "crm_resources.h"
 #include "crm_sequence.h"
@@ -27,12 +28,16 @@ static const ctl_column_t admin_columns[] = {
     {NULL, 0}
 };
 
+/* Return the misuse of --email that RULE tells, NULL if RULE is NULL. */
+static crm_error_t *email_misuse(ctl_t *ctl, const char *rule)
+{
+    return rule ? ctl_misuse(ctl, "--email %s", rule) : NULL;
+}
+
 /* Check TEXT, an e-mail address. */
 static crm_error_t *check_email(ctl_t *ctl, const char *text)
 {
-    const char *rule = crm_email_check(text, strlen(text), ctl->pool);
-
-    return rule ? ctl_misuse(ctl, "--email %s", rule) : NULL;
+    return email_misuse(ctl, crm_email_check(text, strlen(text), ctl->pool));
 }
 
 crm_error_t *ctl_admin_add(ctl_t *ctl)
@@ -43,7 +48,7 @@ crm_error_t *ctl_admin_add(ctl_t *ctl)
     const char *values[4];
     PGresult *result;
 
-    CRM_ERR(check_email(ctl, email));
+    CRM_ERR(email_misuse(ctl, crm_email_wire_to(email, ctl->pool)));
     if (name) {
         CRM_ERR(ctl_check_name(ctl, CTL_NAME));
     }

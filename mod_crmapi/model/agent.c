@@ -5,7 +5,7 @@
 
 #include "crm_array.h"
 #include "crm_deep.h"
-#include "crm_email.h"
+#include "crm_email_wire.h"
 #include "crm_origin.h"
 #include "crm_phone.h"
 #include "crm_resources.h"
@@ -155,11 +155,6 @@ static const char *slug_rule(const char *slug, apr_pool_t *pool)
                     " with a letter or a digit";
 }
 
-static const char *email_rule(const char *email, apr_pool_t *pool)
-{
-    return crm_email_check(email, strlen(email), pool);
-}
-
 static const char *phone_rule(const char *phone, apr_pool_t *pool)
 {
     return crm_phone_e164(phone, pool) ? NULL
@@ -184,10 +179,10 @@ static const struct {
     const char *(*rule)(const char *text, apr_pool_t *pool);
 } rules[] = {
     {"slug", slug_rule},
-    {"agent_email", email_rule},
+    {"agent_email", crm_email_wire_from},
     {"agent_phone", phone_rule},
     {"chat_avatar_image_url", url_rule},
-    {"email_outbound_email", email_rule},
+    {"email_outbound_email", crm_email_wire_from},
 };
 
 /* Check what channels use an agent for (contract 14.2). */

@@ -21,66 +21,6 @@
 /* A longer run of ASCII is not left to be folded. */
 #define RUN_MOST 60
 
-/* Return the length of HOST, 0 if it is not a host name. */
-static apr_size_t host_length(const char *host)
-{
-    apr_size_t len = strlen(host);
-
-    for (apr_size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)host[i];
-
-        if (!(c >= 0x80 || apr_isalnum(c) || c == '-'
-              || (c == '.' && i && host[i - 1] != '.'))) {
-            return 0;
-        }
-    }
-    return len;
-}
-
-/* Return whether ADDRESS has a host name, and a local part of the characters of a
- * dot-atom. */
-static int has_parts(const char *address)
-{
-    const char *at = strchr(address, '@');
-
-    if (!at || at == address || strlen(address) > 254 || !host_length(at + 1)
-        || !crm_text_valid_utf8(at, strlen(at))) {
-        return 0;
-    }
-    for (const char *c = address; c < at; c++) {
-        if (!apr_isalnum(*c) && !strchr("!#$%&'*+-/=?^_`{|}~.", *c)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-/* Return whether each dot of the local part of ADDRESS is between two other
- * characters. */
-static int is_dotted(const char *address)
-{
-    const char *at = strchr(address, '@'), *dots = strstr(address, "..");
-
-    return *address != '.' && at[-1] != '.' && (!dots || dots > at);
-}
-
-int crmd_mail_address(const char *address)
-{
-    return has_parts(address) && is_dotted(address);
-}
-
-const char *crmd_mail_quoted(const char *address, apr_pool_t *pool)
-{
-    size_t len = strcspn(address, "@");
-
-    if (!has_parts(address)) {
-        return NULL;
-    }
-    return is_dotted(address) ? address
-           : apr_psprintf(pool, "\"%.*s\"%s", (int)len, address,
-                          address + len);
-}
-
 int crmd_mail_number(const char *number)
 {
     const char *c = number;

@@ -5,17 +5,8 @@
 
 #include "apr_pools.h"
 
-/* Return whether ADDRESS can be put into headers and envelopes unchanged: a
- * dot-atom (RFC 5322, 3.2.3), '@', and a host name, which may contain
- * characters beyond ASCII (RFC 5890). */
-int crmd_mail_address(const char *address);
-
-/* Return ADDRESS as it can be put there, in POOL if it is another: addresses such as
- * "a..b@example.org" and "a.@example.org" need quotes. NULL: it cannot. */
-const char *crmd_mail_quoted(const char *address, apr_pool_t *pool);
-
-/* As crmd_mail_address() for NUMBER, a phone number or a sender name: letters, digits,
- * "+-.". */
+/* Return whether NUMBER, a phone number or a sender name, can be put into headers
+ * unchanged: letters, digits, "+-.". */
 int crmd_mail_number(const char *number);
 
 /* Return TEXT (NULL: "") as one line of valid UTF-8 of at most MAX bytes, in

@@ -12,10 +12,10 @@
 #include "apr_uri.h"
 
 #include "crm_array.h"
+#include "crm_email_wire.h"
 #include "crm_text.h"
 #include "crmapid_config.h"
 #include "crmapid_listen.h"
-#include "crmapid_mail_header.h"
 
 /* ---- types --------------------------------------------------------------- */
 
@@ -42,7 +42,7 @@ static const char *parse_line(void *target, const crmd_setting_t *setting,
 static const char *parse_mailbox(void *target, const crmd_setting_t *setting,
                                  const char *text, apr_pool_t *pool)
 {
-    if (*text && !crmd_mail_address(text)) {
+    if (*text && !crm_email_wire(text)) {
         return "must be an address alone, such as crm@example.org";
     }
     return parse_text(target, setting, text, pool);
@@ -51,7 +51,7 @@ static const char *parse_mailbox(void *target, const crmd_setting_t *setting,
 static const char *parse_domain(void *target, const crmd_setting_t *setting,
                                 const char *text, apr_pool_t *pool)
 {
-    if (!crmd_mail_address(apr_pstrcat(pool, "x@", text, NULL))
+    if (!crm_email_wire(apr_pstrcat(pool, "x@", text, NULL))
         || !crm_text_is_ascii(text)) {
         return "must be a host name in ASCII, such as example.org";
     }

@@ -9,6 +9,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_email_wire.h"
 #include "crm_html.h"
 #include "crm_mail.h"
 
@@ -313,7 +314,7 @@ static void add_thread(GMimeMessage *mime, const crmd_message_t *message,
     const char *last = message->references
                        ? strrchr(message->references, '<') : NULL;
 
-    if (message->reply_to && crmd_mail_address(message->reply_to)) {
+    if (message->reply_to && crm_email_wire(message->reply_to)) {
         add_mailbox(mime, GMIME_ADDRESS_TYPE_REPLY_TO, message->from_name,
                     message->reply_to, pool);
     }
@@ -391,13 +392,13 @@ static crm_error_t *read_recipients(crmd_mail_t *mail,
     apr_array_header_t *copies = apr_array_make(pool, 1, sizeof(char *));
 
     mail->to = !message->to ? NULL
-               : email ? crmd_mail_quoted(message->to, pool)
+               : email ? crm_email_wire_quoted(message->to, pool)
                : crmd_mail_number(message->to) ? message->to : NULL;
     if (!mail->to) {
         return unusable("the recipient's address is not usable", pool);
     }
     for (; copy && *copy; copy++) {
-        const char *made = crmd_mail_quoted(*copy, pool);
+        const char *made = crm_email_wire_quoted(*copy, pool);
 
         if (!made) {
             return unusable("an address of cc is not usable", pool);
@@ -419,7 +420,7 @@ static crm_error_t *read_names(crmd_mail_t *mail,
     int (*usable)(const char *) = crmd_mail_number;
 
     if (crm_channel_is(message->channel, CRM_CHANNEL_EMAIL)) {
-        usable = crmd_mail_address;
+        usable = crm_email_wire;
     }
     if (!is_plain(message->id, "<>@\"(),:;\\[]")) {
         return unusable("the message has no usable id", pool);
@@ -438,7 +439,7 @@ static crm_error_t *read_names(crmd_mail_t *mail,
     if (!usable(mail->from)) {
         return unusable("the sender's address is not usable", pool);
     }
-    return read_recipients(mail, message, usable == crmd_mail_address, pool);
+    return read_recipients(mail, message, usable == crm_email_wire, pool);
 }
 
 /* Set MAIL's text to MIME. */
@@ -480,7 +481,7 @@ crm_error_t *crmd_mail_make(crmd_mail_t *mail, const crmd_message_t *message,
     CRM_ERR(read_names(mail, message, config, result_pool));
     crm_mail_init();
     make_mail(mail, message, config, crlf, result_pool);
-    if (message->return_to && crmd_mail_address(message->return_to)) {
+    if (message->return_to && crm_email_wire(message->return_to)) {
         mail->from = message->return_to;
     }
     return NULL;

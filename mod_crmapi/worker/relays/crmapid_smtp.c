@@ -14,12 +14,12 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_email_wire.h"
 #include "crm_mail_status.h"
 #include "crm_time.h"
 
 #include "crmapid_curl.h"
 #include "crmapid_ending.h"
-#include "crmapid_mail_header.h"
 #include "crmapid_mime.h"
 #include "crmapid_relay.h"
 #include "crmapid_smtp_id.h"
@@ -494,7 +494,7 @@ static crm_error_t *check(const crmd_config_t *config,
                                 " starttls or an smtps:// URL, so that the"
                                 " password is encrypted", pool);
     }
-    if (!crmd_mail_address(config->mail_from)) {
+    if (!crm_email_wire(config->mail_from)) {
         return crm_error_create(CRM_E_BAD_REQUEST, "mail_from must be an"
                                 " address: the relay smtp needs it", pool);
     }
