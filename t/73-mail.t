@@ -532,6 +532,17 @@ sub say_to {
 # TEXT as it goes through DATA.
 sub dotted { return ($_[0] =~ s/\r?\n/\r\n/gr =~ s/^\./../mgr) . ".\r\n" }
 
+# One mail by SESSION; what is said of its recipient, then of it.
+sub send_mail {
+    my ($session, $mail) = @_;
+    say_to($session, "MAIL FROM:<a\@b.example>");
+    my $recipient = say_to($session, "RCPT TO:<$sales>");
+    return $recipient if $recipient !~ /^250/;
+    say_to($session, "DATA");
+    print $session $mail;
+    return reply($session);
+}
+
 my ($by_lmtp) = at_work("lmtp\@example.org");  # before the worker runs
 $worker->configure(\%conf);
 $worker->start;
@@ -640,6 +651,26 @@ subtest "LMTP: others wait for a thread; a lost one leaves nothing" => sub {
     like(reply($first[1]), qr/^421 4.4.2/, "who is silent must leave");
 };
 
+# They say who they are, or begin a mail, and no more.
+subtest "LMTP: many who are silent do not hold up a mail" => sub {
+    $worker->stop;
+    $worker->configure({ lmtp_timeout => "10m" });
+    $worker->start;
+    my @silent = map {
+        my $socket = IO::Socket::UNIX->new(Peer => $path) or die "$path: $!\n";
+        print $socket ("", "LHLO mx\r\n", "LHLO mx\r\nMAIL FROM:<a\@b>\r\n",
+            "LHLO mx\r\nMAIL FROM:<a\@b>\r\nRCPT TO:<$sales>\r\nDATA\r\nx")[$_ % 4];
+        $socket->flush;
+        $socket;
+    } 1 .. 8;
+    like(send_mail(session(), dotted(mail("x"))), qr/^250 2.0.0/,
+        "it is taken beside 8 who have 10 minutes");
+    close $_ for @silent;
+    $worker->stop;
+    $worker->configure(\%conf);
+    $worker->start;
+};
+
 subtest "LMTP: TERM lets a mail be finished; the socket goes" => sub {
     my $s = session();
     my $idle = session();
@@ -688,17 +719,6 @@ subtest "LMTP: files at the socket's place" => sub {
     is(read_file($path), "precious", "as it was");
     unlink $path;
 };
-
-# One mail by SESSION; what is said of its recipient, then of it.
-sub send_mail {
-    my ($session, $mail) = @_;
-    say_to($session, "MAIL FROM:<a\@b.example>");
-    my $recipient = say_to($session, "RCPT TO:<$sales>");
-    return $recipient if $recipient !~ /^250/;
-    say_to($session, "DATA");
-    print $session $mail;
-    return reply($session);
-}
 
 subtest "LMTP: the database goes away: 451, and nothing is lost" => sub {
     # the session waits while the server stops and starts

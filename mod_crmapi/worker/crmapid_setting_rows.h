@@ -146,7 +146,9 @@ WORD(lmtp_mode, "0660", "0600|0660|0666", "File mode of the socket.")
 NUMBER(lmtp_threads, "4", 1, 64, "Maximum concurrent sessions; others"
        " wait. Each has its own database connection.")
 DURATION(lmtp_timeout, "60s", SECOND, 10 * MINUTE, "Idle timeout of a"
-         " session. A mail must be there after ten times as long.")
+         " session. A mail must be there after ten times as long. While others"
+         " wait, and all lmtp_threads have a session, one second of silence ends"
+         " one.")
 NUMBER(mail_max_message, "26214400", 1024, 104857600, "Largest mail that"
        " is accepted, in bytes.")
 NUMBER(mail_attachment_bytes, "10485760", 0, 104857600, "Largest"

@@ -102,6 +102,7 @@ static void serve(int socket, int client, apr_pool_t *pool)
 {
     static const crmd_config_t config = {.lmtp_timeout = APR_USEC_PER_SEC,
         .mail_max_message = MAX_MESSAGE, .database = ""};
+    crmd_lmtp_door_t door = {.stop = -1, .listener = -1};
     crm_conn_t *conn = NULL;
     apr_size_t len = 0, size = 1 << 20;
     char *said = apr_palloc(pool, size);
@@ -109,7 +110,7 @@ static void serve(int socket, int client, apr_pool_t *pool)
     ssize_t got;
 
     apr_pool_create(&conn_pool, pool);
-    crmd_lmtp_serve(&conn, socket, -1, &config, conn_pool, pool);
+    crmd_lmtp_serve(&conn, socket, &door, &config, conn_pool, pool);
     close(socket);
     while ((got = recv(client, said + len, size - len, 0)) > 0) {
         len += (apr_size_t)got;

@@ -152,9 +152,12 @@ static const char *codes_of(const char *said, apr_size_t len)
 
 /* A client that goes on when the daemon ends, or is slow. */
 typedef struct late_t {
+    const crmd_lmtp_door_t *door; /* NULL: nobody waits */
     const char *until;          /* the reply after which the daemon ends */
     int stays;                  /* it does not */
     const char *line;           /* NULL: x */
+    int dot;                    /* the dot follows LINE, too */
+    int max;                    /* the largest mail; 0: MAX_MESSAGE */
     int deaf;                   /* the client reads nothing before the session ends */
     int stop;                   /* closing this ends it */
     int lines;                  /* how many lines follow then, and the dot */
@@ -200,7 +203,7 @@ static void *be_late(void *baton)
             sched_yield();      /* the session waits for each */
         } while (!ioctl(late->fd, SIOCOUTQ, &unread) && unread);
     }
-    if (late->lines && !late->line) {
+    if (late->lines && (!late->line || late->dot)) {
         send(late->fd, ".\r\n", 3, MSG_NOSIGNAL);
     }
     if (late->stays) {
@@ -217,9 +220,10 @@ static void *be_late(void *baton)
 static const char *late_session(const char *text, late_t *late)
 {
     static crmd_config_t config = {.lmtp_timeout = APR_USEC_PER_SEC * 60,
-        .mail_max_message = MAX_MESSAGE, .database = "", MAIL_SETTINGS};
+        .database = "", MAIL_SETTINGS};
     apr_pool_t *pool;
     crm_conn_t *conn = NULL;
+    crmd_lmtp_door_t door = {.listener = -1};
     int pair[2], stop[2], room = 4096;
     pthread_t thread;
 
@@ -237,7 +241,12 @@ static const char *late_session(const char *text, late_t *late)
     late->fd = pair[1];
     late->stop = stop[1];
     ck_assert(!pthread_create(&thread, NULL, be_late, late));
-    crmd_lmtp_serve(&conn, pair[0], stop[0], &config, pool, pool);
+    config.mail_max_message = late->max ? late->max : MAX_MESSAGE;
+    if (late->door) {
+        door = *late->door;
+    }
+    door.stop = stop[0];
+    crmd_lmtp_serve(&conn, pair[0], &door, &config, pool, pool);
     close(pair[0]);
     pthread_join(thread, NULL);
     close(pair[1]);
@@ -260,6 +269,7 @@ static const char *session(const char *text, apr_size_t len, int ends, int stop)
     apr_pool_t *pool, *conn_pool;
     crm_conn_t *conn = NULL;
     apr_size_t got = 0;
+    crmd_lmtp_door_t door = {.stop = stop, .listener = -1};
     int pair[2], room = ROOM;
     ssize_t n;
 
@@ -277,7 +287,7 @@ static const char *session(const char *text, apr_size_t len, int ends, int stop)
     if (ends) {
         ck_assert(!shutdown(pair[1], SHUT_WR));
     }
-    crmd_lmtp_serve(&conn, pair[0], stop, &config, conn_pool, pool);
+    crmd_lmtp_serve(&conn, pair[0], &door, &config, conn_pool, pool);
     close(pair[0]);
     while ((n = recv(pair[1], said + got, ROOM - got, 0)) > 0) {
         got += (apr_size_t)n;
@@ -516,6 +526,110 @@ START_TEST(a_slow_client)
 }
 END_TEST
 
+/* A descriptor with something to read: a client waits for a thread. */
+static int waiting(void)
+{
+    int ends[2];
+
+    ck_assert(!pipe(ends) && write(ends[1], "x", 1) == 1);
+    close(ends[1]);
+    return ends[0];
+}
+
+/* While others wait, and no thread is free, a client may let us wait for a second in
+ * all, and for another one for each MiB of its mail. Clients that are silent, or say as
+ * much as they need not to be, would hold up all mail. */
+START_TEST(others_wait)
+{
+    const crmd_lmtp_door_t crowd = {.listener = waiting()};
+    const crmd_lmtp_door_t room = {.listener = crowd.listener, .free = 1};
+    const crmd_lmtp_door_t empty = {.listener = -1};
+    const crmd_lmtp_door_t *doors[] = {&crowd, &room, &empty};
+
+    for (int i = 0; i < 3; i++) {
+        const char *end = i ? "" : " 421/4.4.2", *said;
+        late_t silent = {.door = doors[i], .until = "220", .stays = 1, .lines = 50,
+                         .each = APR_USEC_PER_SEC * 2, .line = "N"};
+        late_t talker = {.door = doors[i], .until = "250", .stays = 1,
+                         .lines = 200, .each = APR_USEC_PER_SEC,
+                         .line = "NOOP\r\n"};
+        late_t slow = {.door = doors[i], .until = "354", .stays = 1,
+                       .lines = 200, .each = APR_USEC_PER_SEC};
+        late_t quick = {.door = doors[i], .until = "250 2.0.0", .stays = 1};
+
+        ck_assert_str_eq(late_session("", &silent), apr_pstrcat(
+                             crm_check_pool(), "220", end, NULL));
+        said = late_session(HELLO, &talker);
+        ck_assert_int_eq(!i, !!strstr(said, " 421/4.4.2"));
+        ck_assert_str_eq(late_session(DATA, &slow), i ? TAKEN
+                         : TO_DATA " 421/4.4.2");
+        ck_assert_str_eq(late_session(DATA ".\r\n", &quick), TAKEN);
+    }
+    close(crowd.listener);
+}
+END_TEST
+
+#define MIB 1048576
+
+/* Large mails take their time. */
+START_TEST(others_wait_for_a_large_mail)
+{
+    const crmd_lmtp_door_t crowd = {.listener = waiting()};
+    char *line = apr_palloc(crm_check_pool(), MIB + 1);
+    late_t large = {.door = &crowd, .max = 3 * MIB, .until = "354", .stays = 1,
+                    .lines = 2, .each = APR_USEC_PER_SEC / 10 * 6, .dot = 1};
+
+    memset(line, 'x', MIB);
+    memcpy(line + MIB - 2, "\r\n", 3);
+    large.line = line;
+    ck_assert_str_eq(late_session(DATA, &large), TAKEN);
+    close(crowd.listener);
+}
+END_TEST
+
+/* A client whose mail never ends is heard to its end only if nobody waits. */
+START_TEST(a_mail_without_end)
+{
+    const crmd_lmtp_door_t crowd = {.listener = waiting()};
+    late_t full = {.door = &crowd, .until = "421", .stays = 1};
+    late_t alone = {.until = "552", .stays = 1};
+
+    ck_assert_str_eq(late_session(DATA LINES LINES LINES "\r\n.\r\n", &full),
+                     TO_DATA " 421/4.3.4");
+    ck_assert_str_eq(late_session(DATA LINES LINES LINES "\r\n.\r\n", &alone),
+                     TO_DATA " 552/5.3.4");
+    full.until = "552";
+    *full.said = '\0';
+    ck_assert_str_eq(late_session(DATA LINES LINES "\r\n.\r\n", &full),
+                     TO_DATA " 552/5.3.4");
+    close(crowd.listener);
+}
+END_TEST
+
+/* 1,000 commands for each mail: who says NOOP for ever has no thread for ever. */
+START_TEST(nothing_but_commands)
+{
+    const char *text = HELLO, *said;
+
+    reachable = 1000;
+    for (int i = 0; i < 9; i++) {
+        text = apr_pstrcat(crm_check_pool(), text, NOOPS, NULL);
+    }
+    text = apr_pstrcat(crm_check_pool(), text, "MAIL FROM:<a@b>\r\n"
+                       "RCPT TO:<c@d>\r\nDATA\r\nx\r\n.\r\n", NULL);
+    said = session(text, strlen(text), 1, -1);
+    ck_assert_str_eq(said + strlen(said) - 13, "354 250/2.0.0");
+    for (int i = 0; i < 10; i++) {
+        text = apr_pstrcat(crm_check_pool(), text, NOOPS, NULL);
+    }
+    said = session(text, strlen(text), 1, -1);
+    ck_assert_ptr_null(strstr(said, "421"));
+    text = apr_pstrcat(crm_check_pool(), text, NOOPS, NULL);
+    said = session(text, strlen(text), 1, -1);
+    ck_assert_ptr_nonnull(strstr(said, " 250/2.0.0 421/4.7.0"));
+}
+END_TEST
+
 /* A client that reads no replies does not hold up the end of the daemon. */
 START_TEST(a_client_that_does_not_read)
 {
@@ -543,6 +657,10 @@ int main(void)
     tcase_add_test(tcase, silence_and_the_end);
     tcase_add_test(tcase, a_mail_that_has_begun);
     tcase_add_test(tcase, a_slow_client);
+    tcase_add_test(tcase, others_wait);
+    tcase_add_test(tcase, others_wait_for_a_large_mail);
+    tcase_add_test(tcase, a_mail_without_end);
+    tcase_add_test(tcase, nothing_but_commands);
     tcase_add_test(tcase, a_client_that_does_not_read);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);

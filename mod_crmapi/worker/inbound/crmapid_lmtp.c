@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "apr_atomic.h"
 #include "apr_thread_proc.h"
 
 #include "crm_mail.h"
@@ -20,6 +21,7 @@
 struct crmd_lmtp_t {
     const crmd_config_t *config;
     crmd_listener_t listener;
+    crmd_lmtp_door_t door;
     int stop[2];                /* a pipe: closing stop[1] stops all threads */
     apr_array_header_t *threads; /* of apr_thread_t * */
 };
@@ -36,19 +38,21 @@ typedef struct server_t {
 
 /* Wait for a client. Return its socket, -1 on an error, -2 when the server
  * stops. */
-static int next_client(const crmd_lmtp_t *lmtp)
+static int next_client(crmd_lmtp_t *lmtp)
 {
     struct pollfd pollers[2] = {
         {lmtp->stop[0], POLLIN, 0}, {lmtp->listener.fd, POLLIN, 0}
     };
+    int client = -1;
 
-    if (poll(pollers, 2, -1) < 0) {
-        return -1;
+    apr_atomic_inc32(&lmtp->door.free);
+    if (poll(pollers, 2, -1) > 0) {
+        client = pollers[0].revents ? -2
+                 : accept4(lmtp->listener.fd, NULL, NULL,
+                           SOCK_CLOEXEC | SOCK_NONBLOCK);
     }
-    if (pollers[0].revents) {
-        return -2;
-    }
-    return accept4(lmtp->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    apr_atomic_dec32(&lmtp->door.free);
+    return client;
 }
 
 static void *APR_THREAD_FUNC server_main(apr_thread_t *thread, void *data)
@@ -59,8 +63,8 @@ static void *APR_THREAD_FUNC server_main(apr_thread_t *thread, void *data)
 
     while ((client = next_client(lmtp)) != -2) {
         if (client >= 0) {
-            crmd_lmtp_serve(&server->conn, client, lmtp->stop[0],
-                            lmtp->config, server->conn_pool, server->pool);
+            crmd_lmtp_serve(&server->conn, client, &lmtp->door, lmtp->config,
+                            server->conn_pool, server->pool);
             close(client);
             apr_pool_clear(server->pool);
         }
@@ -105,6 +109,8 @@ static crm_error_t *start_all(crmd_lmtp_t *lmtp, apr_pool_t *pool)
         return crm_error_logf(CRM_E_CONFLICT, pool, "lmtp_socket: %s",
                               strerror(errno));
     }
+    lmtp->door.stop = lmtp->stop[0];
+    lmtp->door.listener = lmtp->listener.fd;
     for (int i = 0; i < config->lmtp_threads; i++) {
         CRM_ERR(start_server(lmtp, pool));
     }

@@ -12,11 +12,18 @@
  * parameters of extensions). */
 #define CRMD_LMTP_LINE 2048
 
+/* What sessions look at beside their clients. */
+typedef struct crmd_lmtp_door_t {
+    int stop;                   /* readable when the daemon ends */
+    int listener;               /* readable when a client waits for a thread */
+    apr_uint32_t free;          /* threads that wait for a client; atomic */
+} crmd_lmtp_door_t;
+
 /* A client. The creator sets the first four members (OUT by crm_buf_init()) and
  * the others to 0, then calls crmd_lmtp_begin(). */
 typedef struct crmd_lmtp_io_t {
     int socket;                 /* non-blocking */
-    int stop;                   /* readable when the daemon ends */
+    crmd_lmtp_door_t *door;
     apr_interval_time_t timeout; /* how long the client may be silent */
     crm_buf_t out;              /* replies that are not sent yet */
     int busy;                   /* a mail has begun: it may be finished when
@@ -25,6 +32,8 @@ typedef struct crmd_lmtp_io_t {
     int stopping;               /* the daemon ends */
     apr_time_t deadline;        /* end of the session then, or 0 */
     apr_time_t until;           /* when a whole mail must be there */
+    apr_interval_time_t waited; /* for the client, since crmd_lmtp_begin() */
+    apr_size_t heard;           /* bytes since then */
     char in[8192];
     apr_size_t start, end;      /* unread bytes of IN */
 } crmd_lmtp_io_t;
@@ -48,6 +57,9 @@ int crmd_lmtp_byte(crmd_lmtp_io_t *io);
 /* Read a line without its end into LINE, of CRMD_LMTP_LINE bytes. Return 0 if
  * it is too long or contains a NUL. */
 int crmd_lmtp_line(crmd_lmtp_io_t *io, char *line);
+
+/* Return whether others wait for a thread, and none is free. */
+int crmd_lmtp_crowded(const crmd_lmtp_io_t *io);
 
 /* Return whether the daemon is ending. */
 int crmd_lmtp_ending(const crmd_lmtp_io_t *io);

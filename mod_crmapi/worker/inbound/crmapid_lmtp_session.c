@@ -25,6 +25,9 @@
 #define RECIPIENTS CRM_MAIL_LIST_MAX
 #define FAULTS 20
 
+/* Maximum commands for a mail: a client that says NOOP for ever is never silent. */
+#define COMMANDS 1000
+
 typedef struct session_t {
     const crmd_config_t *config;
     crmd_lmtp_io_t *io;
@@ -33,6 +36,7 @@ typedef struct session_t {
     apr_pool_t *pool;           /* of the session */
     apr_pool_t *mail_pool;      /* of a mail */
     int greeted, faults;
+    int commands;               /* since the last mail */
     const char *sender;         /* NULL: no MAIL yet */
     apr_array_header_t *recipients; /* of const char * */
 } session_t;
@@ -252,6 +256,10 @@ static int read_data(session_t *session, crm_buf_t *buf, int *large_p)
         state = c == '\r' ? CR : c == '\n' && state == CR ? CRLF : NOTHING;
         crm_buf_putc(buf, (char)c);
         if (buf->len > max) {
+            if (*large_p && crmd_lmtp_crowded(session->io)) {
+                crmd_lmtp_leave(session->io, "421 4.3.4 The mail has no end");
+                return 0;
+            }
             *large_p = 1;
             buf->len = 0;
         }
@@ -341,6 +349,7 @@ static void do_data(session_t *session, const char *rest)
     }
     crmd_lmtp_flush(session->io);
     crmd_lmtp_begin(session->io);
+    session->commands = 0;
     reset(session);
 }
 
@@ -397,7 +406,7 @@ static void run_command(session_t *session, char *line)
     refuse(session, "500 5.5.1 Unknown command; this is LMTP");
 }
 
-void crmd_lmtp_serve(crm_conn_t **conn_p, int client, int stop,
+void crmd_lmtp_serve(crm_conn_t **conn_p, int client, crmd_lmtp_door_t *door,
                      const crmd_config_t *config, apr_pool_t *conn_pool,
                      apr_pool_t *scratch_pool)
 {
@@ -407,7 +416,7 @@ void crmd_lmtp_serve(crm_conn_t **conn_p, int client, int stop,
     session->config = config;
     session->io = apr_pcalloc(scratch_pool, sizeof(*session->io));
     session->io->socket = client;
-    session->io->stop = stop;
+    session->io->door = door;
     session->io->timeout = config->lmtp_timeout;
     crmd_lmtp_begin(session->io);
     crm_buf_init(&session->io->out, 1024, scratch_pool);
@@ -425,6 +434,9 @@ void crmd_lmtp_serve(crm_conn_t **conn_p, int client, int stop,
         }
         if (!session->sender && crmd_lmtp_ending(session->io)) {
             crmd_lmtp_leave(session->io, "421 4.3.2 The daemon is stopping");
+        }
+        else if (++session->commands > COMMANDS) {
+            crmd_lmtp_leave(session->io, "421 4.7.0 Too many commands");
         }
         else if (!good) {
             refuse(session, "500 5.5.2 The line is too long");
