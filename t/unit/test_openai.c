@@ -316,6 +316,11 @@ END_TEST
 #define STEPS(LIST) "{\"steps\":[" LIST "]}"
 #define SMS(TEXT) "{\"channel\":\"sms\",\"sms_body\":\"" TEXT "\"}"
 
+/* 600 bytes: no host is that long. */
+#define HUNDRED "0123456789012345678901234567890123456789012345678901234567890123" \
+    "456789012345678901234567890123456789"
+#define LONG HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED HUNDRED
+
 /* Contents that are wrong: tried again, and never half taken. */
 static const struct {
     const char *content;        /* NULL: none */
@@ -379,6 +384,10 @@ static const struct {
      "openai: steps[0] has a link"},
     {STEPS("{\"channel\":\"email\",\"email_subject\":\"www.evil.example\","
            "\"email_body\":\"x\"}"), "stop", "openai: steps[0] has a link"},
+    {STEPS(SMS("https://cal.example:" LONG "@evil.example/")), "stop",
+     "openai: steps[0] has a link"},
+    {STEPS(SMS("www.cal.example:" LONG "@x")), "stop",
+     "openai: steps[0] has a link"},
     {STEPS(SMS("")), "stop", "openai: steps[0].sms_body: is required"},
     {good, "length", "openai: the answer was cut off at openai_max_tokens"},
     {good, "content_filter", "openai: the service withheld the answer"},

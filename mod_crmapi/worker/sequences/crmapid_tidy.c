@@ -218,13 +218,25 @@ static int has_host(const char *own, const char *host, size_t len)
     return 0;
 }
 
+/* The longest user and host that are read. A host has 253 bytes at most. */
+#define AUTHORITY_MAX 512
+
 /* Return the length of the host at URL, behind a scheme, and where it begins in
- * *HOST_P: behind a user and "www.". */
+ * *HOST_P: behind a user and "www.". What is longer than a host can be is returned as
+ * it is, and no further: each of many "www." would be read to the end of the text. */
 static size_t host_of(const char **host_p, const char *url)
 {
-    size_t len = strcspn(url, "/?#\\ \t\r\n\"'<>()[]{}|,;!*");
-    const char *at = memrchr(url, '@', len);
+    static const char behind[] = "/?#\\ \t\r\n\"'<>()[]{}|,;!*";
+    const char *at;
+    size_t len = 0;
 
+    *host_p = url;
+    while (url[len] && !strchr(behind, url[len])) {
+        if (++len > AUTHORITY_MAX) {
+            return len;
+        }
+    }
+    at = memrchr(url, '@', len);
     *host_p = at ? at + 1 : url;
     len -= (size_t)(*host_p - url);
     at = memchr(*host_p, ':', len);
