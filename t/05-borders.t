@@ -104,6 +104,23 @@ subtest "13.4 the end of the log is the lowest ticket, or the last number" => su
     is_deeply([sql($database, $wrong)], [], "asked as GET /events asks");
 };
 
+subtest "13.4 what is no ticket of the workspace holds nothing back" => sub {
+    my $other = workspace($database, twin => 0)->id;
+    my ($hash, $others) = map { scalar sql($database,
+        "SELECT uuid_hash('$_')") } $id, $other;
+    sql($database, "SELECT setval('crmapi.event_number', 100)");
+    for (["one key instead of two", $database, "(${hash}::bigint << 32) + 99"],
+            ["in another database", "postgres", "$hash, 99"],
+            ["of another workspace", $database, "$others, 99"],
+            ["a ticket", $database, "$hash, 99", 99]) {
+        my ($name, $where, $key, $end) = @$_;
+        my $done = holding($where, "SELECT pg_advisory_xact_lock_shared($key)");
+        is(sql($database, "SELECT public.number_of(crmapi.event_end('$id'))"),
+            $end || 100, $name);
+        $done->();
+    }
+};
+
 subtest "13.4, 16.4 and that of a server of Citus" => sub {
     my $citus = database();
     sql($citus, "INSERT INTO crmapi.workspace (id, name, slug, plan) VALUES

@@ -405,6 +405,15 @@ subtest "12.3 only the job of a delivery that waits sends it" => sub {
     }
     is(sql($database, "SELECT count(*) FROM crmapi.job WHERE $jobs
         AND state <> 'done'"), 0, "all are done");
+    $w->contact;
+    my ($waits) = map { $_->{id} } deliveries($w, "--status", "pending");
+    $w->ctl("webhook", "redrive", $waits);
+    is(sql($database, "SELECT count(*) FROM crmapi.job WHERE $jobs
+        AND state = 'ready'"), 1, "a redrive makes one instead of the one that waits");
+    sql($database, "UPDATE crmapi.job SET state = 'leased', leased_by = 'me',
+        leased_until = now() + interval '1 h', attempts = 1 WHERE id = $own;
+        SELECT crmapi.webhook_cancelled('@{[$w->id]}', $own, 'me', 1, '$waits')");
+    is((deliveries($w))[-1]{status}, "pending", "an older job does not cancel it");
 };
 
 subtest "12.3 the body is made once: all attempts send the same bytes" => sub {

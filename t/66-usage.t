@@ -289,6 +289,9 @@ subtest "a day has what happened on it: by everybody, from midnight to midnight"
     my $all = ["31: 1 2 1", "5: 1 2 1", "3: 3 6 3", "2: 2 4 2"];
     my @of = qw(messages_in messages_out webhooks);
     is_deeply(days_of($w, @of), $all, "counted when it is asked for");
+    is(sql($database, "SET TimeZone TO 'Pacific/Kiritimati'; SELECT messages_in FROM
+        crmapi.usage_count('$id', (now() AT TIME ZONE 'UTC')::date - 3)"), 3,
+        "of UTC, whatever the session's zone");
     is_deeply([grep { !defined $_->{requests} || !defined $_->{limited} }
         rows($w, "--from", "2001-01-01")], [], "no request is 0");
     my $measure = sub { sql($database, "SELECT crmapi.usage_measure('$id',
@@ -304,6 +307,10 @@ subtest "a day has what happened on it: by everybody, from midnight to midnight"
     is($measure->("now() + interval '1 day'"), "t", "and on the next day");
     is(sql($database, "SELECT count(storage) FROM crmapi.usage"
         . " WHERE workspace_id = '$id'"), 2, "what both days kept is there");
+    sql($database, "INSERT INTO crmapi.message (workspace_id, id, conversation_id,
+        role) VALUES ('$id', gen_random_uuid(), '$talk', 'user')");
+    is_deeply(days_of($w, @of), [@$all, "0: 1 0 0"], "of today all is counted, though"
+        . " tomorrow was measured");
 };
 
 subtest "each workspace is measured: one that has requests today, and behind one that fails" => sub {
