@@ -243,7 +243,6 @@ crm_error_t *crm_conn_ready(crm_conn_t *conn, apr_pool_t *result_pool)
         conn->broken = 0;       /* what alive() finds is new */
     }
     if (!alive(conn->pg) || conn->broken || !idle(conn->pg)) {
-        crm_prepared_forget(conn);
         conn->pid = 0;          /* another host may use the same pid */
         if (conn->kept) {
             conn->broken = 1;

@@ -127,7 +127,7 @@ START_TEST(adopt_rolls_back_what_was_left_open)
     ck_assert_str_eq(ask("SELECT count(*) FROM test_db.row"), "0");
     PQenterPipelineMode(pg);
     adopt(&named);
-    ck_assert_str_eq(ask("SELECT 5"), "5");
+    ck_assert_ptr_null(crm_db_exec(conn, "SELECT 5", pool));
 }
 END_TEST
 
@@ -321,20 +321,26 @@ END_TEST
 
 START_TEST(passwords_stay_out_of_errors)
 {
-    static const char *const wrong[] = {
-        "host=/nowhere password=sesame dbname=x",
-        "host=/nowhere password=open sesame",
-        "postgresql://ada:sesame@/x?port=sesame",
-        "postgresql://ada:open@sesame@nowhere.invalid/x",
-        "postgresql://ada:x@127.0.0.1:sesame/x",
-        "sesame",
+    static const struct {
+        const char *conninfo, *says;
+    } wrong[] = {
+        {"host=/nowhere password=sesame dbname=x", "/nowhere"},
+        {"host=/nowhere password=open sesame", "connection string is invalid"},
+        {"postgresql://ada:sesame@/x?port=sesame", "invalid integer"},
+        /* no name service is asked for a part of a password */
+        {"postgresql://ada:open@sesame@nowhere.invalid/x",
+         "connection string is invalid: the host contains '@'"},
+        {"postgresql://ada:x@127.0.0.1:sesame/x", "invalid integer"},
+        {"sesame", "connection string is invalid"},
     };
     crm_conn_t *none;
-    crm_error_t *error = crm_conn_open(&none, wrong[_i], &named, pool, pool);
+    crm_error_t *error = crm_conn_open(&none, wrong[_i].conninfo, &named, pool,
+                                       pool);
 
     ck_assert_ptr_nonnull(error);
     ck_assert_int_eq(error->code, CRM_E_UNAVAILABLE);
     ck_assert_msg(!strstr(error->log, "sesame"), "%s", error->log);
+    ck_assert_msg(strstr(error->log, wrong[_i].says), "%s", error->log);
     ck_assert_ptr_null(strchr(error->log, '\n'));
 }
 END_TEST

@@ -125,6 +125,9 @@ START_TEST(a_copy_in_parts_names_the_row_that_is_refused)
     ck_assert_ptr_null(crm_db_copy_put(conn, "9\ta\n", 4, pool));
     crm_db_copy_abort(conn);
     ck_assert_str_eq(ask("SELECT max(n) FROM test_db.row"), "6");
+
+    ck_assert_ptr_null(crm_db_copy_begin(conn, sql, pool));    /* no end */
+    ck_assert_str_eq(ask("SELECT max(n) FROM test_db.row"), "6");
 }
 END_TEST
 

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include "crm_db_test.h"
+#include "crm_server.h"
 
 START_TEST(a_connection_dead_before_use_is_opened_anew)
 {
@@ -238,6 +239,7 @@ typedef struct relay_t {
     struct sockaddr_un server;
     int listener;
     volatile int deaf;          /* swallow what the server answers, then cut */
+    int keeps;                  /* the client's socket, when the server ends */
     pthread_t thread;
 } relay_t;
 
@@ -266,6 +268,9 @@ static void relay_session(relay_t *relay, int client, int server)
                 continue;
             }
             len = read(fds[i].fd, data, sizeof(data));
+            if (!len && i && relay->keeps) {
+                server_hang(client);
+            }
             if (len <= 0 || (i && relay->deaf)
                 || write(fds[!i].fd, data, (size_t)len) != len) {
                 return;
@@ -354,6 +359,30 @@ START_TEST(a_statement_without_an_answer_is_not_sent_again)
 }
 END_TEST
 
+/* What is between may keep the socket open when the server has ended the session. */
+START_TEST(a_session_that_ends_is_replaced_whatever_its_socket_does)
+{
+    relay_t relay;
+    struct pollfd told = {.events = POLLIN};
+    crm_error_t *error;
+
+    PQfinish(pg);
+    pg = PQconnectdb(relay_start(&relay));
+    relay.keeps = 1;
+    adopt(&patient);
+    terminate();
+    told.fd = PQsocket(pg);
+    ck_assert_int_eq(poll(&told, 1, SERVER_LONG / 1000), 1);
+    adopt(&patient);
+    error = crm_db_exec(conn, "SELECT 1", pool);
+    ck_assert_msg(!error, "%s", why(error));
+    apr_pool_clear(pool);
+    PQfinish(pg);
+    pg = NULL;
+    relay_stop(&relay);
+}
+END_TEST
+
 START_TEST(a_database_that_is_gone_is_unavailable)
 {
     ask("SELECT 1");
@@ -396,6 +425,8 @@ int main(void)
     tcase_add_test(tests, an_unconfirmed_commit_is_an_error);
     tcase_add_test(tests, a_lost_transaction_does_not_go_on);
     tcase_add_test(tests, a_statement_without_an_answer_is_not_sent_again);
+    tcase_add_test(tests,
+                   a_session_that_ends_is_replaced_whatever_its_socket_does);
     tcase_add_test(tests, a_database_that_is_gone_is_unavailable);
     return run_suite(suite);
 }

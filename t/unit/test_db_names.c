@@ -17,6 +17,19 @@ START_TEST(a_text_is_prepared_once)
 }
 END_TEST
 
+/* Another owner of the same session knows nothing of its statements. */
+START_TEST(names_of_two_owners_differ)
+{
+    apr_pool_t *owner;
+
+    ck_assert_str_eq(ask("SELECT 'one'"), "one");
+    apr_pool_create(&owner, pool);
+    ck_assert_ptr_null(crm_conn_adopt(&conn, pg, &named, owner, pool));
+    ck_assert_str_eq(ask("SELECT 'two'"), "two");
+    ck_assert_int_eq(prepared_count(), 2);
+}
+END_TEST
+
 START_TEST(no_names_where_they_are_off)
 {
     adopt(&unnamed);
@@ -331,6 +344,7 @@ int main(void)
 
     tests = new_case(suite, "prepared statements");
     tcase_add_test(tests, a_text_is_prepared_once);
+    tcase_add_test(tests, names_of_two_owners_differ);
     tcase_add_test(tests, no_names_where_they_are_off);
     tcase_add_test(tests, shared_names_are_prepared_where_they_are_missing);
     tcase_add_test(tests, shared_names_that_come_and_go_are_answered);

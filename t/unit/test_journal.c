@@ -35,10 +35,24 @@ apr_time_t __wrap_apr_time_now(void)
     return now;
 }
 
+/* How far the device of an open file is from that of its path. */
+static dev_t moved;
+
+int __real_fstat(int fd, struct stat *info);
+int __wrap_fstat(int fd, struct stat *info);
+int __wrap_fstat(int fd, struct stat *info)
+{
+    int result = __real_fstat(fd, info);
+
+    info->st_dev += moved;
+    return result;
+}
+
 static void make_root(void)
 {
     umask(0);
     now = NOON;
+    moved = 0;
     ck_assert_ptr_nonnull(mkdtemp(root));
 }
 
@@ -297,6 +311,18 @@ START_TEST(a_file_or_folder_that_is_removed)
 }
 END_TEST
 
+/* Another file system may have a file with the same number. */
+START_TEST(a_file_system_that_is_mounted_over_the_folder)
+{
+    open_journal();
+    ck_assert_ptr_null(add(16));
+    ck_assert(!exists("mark." ID));
+    moved = 1;
+    ck_assert_ptr_null(add(32));
+    ck_assert(exists("mark." ID));  /* as when a file begins */
+}
+END_TEST
+
 /* A mark that cannot be replaced stays, and leaves no file behind. */
 START_TEST(a_mark_that_fails)
 {
@@ -437,6 +463,7 @@ int main(void)
     tcase_add_test(journal, the_mark_only_rises);
     tcase_add_test(journal, a_write_that_fails);
     tcase_add_test(journal, a_file_or_folder_that_is_removed);
+    tcase_add_test(journal, a_file_system_that_is_mounted_over_the_folder);
     tcase_add_test(journal, a_mark_that_fails);
     tcase_add_test(journal, what_cannot_be_read);
     tcase_add_test(journal, files_and_descriptors);

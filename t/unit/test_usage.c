@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_usage.c: each request is counted once, for its workspace (contract 14.7) */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +212,56 @@ START_TEST(none_is_lost_or_anothers_while_slots_come_and_go)
 }
 END_TEST
 
+/* The place of the slot that workspace N gets in an empty table. */
+static apr_uint32_t place_of(unsigned n)
+{
+    apr_uint32_t place = 0;
+    crm_use_t use;
+
+    ck_assert(count(n, DAY, 0));
+    ck_assert(crm_usage_take(&use, usage, REALM, &place));
+    tear_down();
+    set_up();
+    return place - 1;
+}
+
+#define HEIRS 100000
+
+static unsigned heir;           /* its slot is at the place of workspace 0 */
+
+/* A SIGSEGV handler: the slot is freed and becomes the heir's, without counts, at the
+ * moment at which it was to be written. */
+static void give_away(int signo)
+{
+    static crm_use_t taken[HEIRS];
+
+    (void)signo;
+    mprotect(usage, size, PROT_READ | PROT_WRITE);
+    take(taken, REALM);
+    count(heir, DAY, 0);
+    take(taken, REALM);
+}
+
+START_TEST(a_slot_that_becomes_anothers_gets_no_count)
+{
+    static crm_use_t sums[HEIRS];
+    apr_uint32_t place = place_of(0);
+
+    for (heir = 1; place_of(heir) != place; heir++) {
+        ck_assert_uint_lt(heir, HEIRS - 1);
+    }
+    count(0, DAY, 0);
+    take(sums, REALM);          /* the slot is without counts */
+    ck_assert_int_eq(mprotect(usage, size, PROT_READ), 0);
+    signal(SIGSEGV, give_away);
+    count(0, DAY, 0);
+    signal(SIGSEGV, SIG_DFL);
+    ck_assert_int_eq(take(sums, REALM), 1);
+    ck_assert_uint_eq(sums[0].requests, 2);
+    ck_assert_uint_eq(sums[heir].requests, 0);
+}
+END_TEST
+
 START_TEST(one_caller_is_told_that_it_is_due)
 {
     apr_time_t now = apr_time_from_sec(1000), every = apr_time_from_sec(60);
@@ -237,6 +288,7 @@ int main(void)
     tcase_add_test(tcase, slots_without_counts_become_free);
     tcase_add_test(tcase, what_finds_no_room_is_counted_as_lost);
     tcase_add_test(tcase, none_is_lost_or_anothers_while_slots_come_and_go);
+    tcase_add_test(tcase, a_slot_that_becomes_anothers_gets_no_count);
     tcase_add_test(tcase, one_caller_is_told_that_it_is_due);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);
