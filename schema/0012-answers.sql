@@ -573,8 +573,9 @@ $$;
 
 -- The names of the mail of ANSWER, as step_names() returns those of a step. The
 -- earlier mails are those that the conversation's last message with a Message-ID
--- names, and that message; at most 20 and its first. Locks: message; held already.
--- For the worker.
+-- names, and that message; at most 20 and its first. The fourth name is the header
+-- Thread-Index, by which Outlook knows what belongs together; null if the earlier mail
+-- has none. Locks: message; held already. For the worker.
 CREATE FUNCTION crmapi.answer_names(workspace uuid, answer uuid, domain text)
     RETURNS text[]
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -584,6 +585,7 @@ DECLARE
     token text := replace(gen_random_uuid()::text, '-', '');
     taken crmapi.message;
     refs text[];
+    place text;
 BEGIN
     UPDATE crmapi.message m SET external_id = coalesce(m.external_id, named),
         reply_id = coalesce(m.reply_id, token)
@@ -596,8 +598,10 @@ BEGIN
     WHERE m.workspace_id = answer_names.workspace AND m.id = answer_names.answer;
     SELECT CASE jsonb_typeof(m.metadata -> 'references') WHEN 'array'
             THEN ARRAY(SELECT jsonb_array_elements_text(
-                m.metadata -> 'references')) END || m.external_id::text
-    INTO refs FROM crmapi.message m
+                m.metadata -> 'references')) END || m.external_id::text,
+        coalesce(taken.metadata ->> 'thread_index',
+            crmapi.answer_index(m.metadata ->> 'thread_index'))
+    INTO refs, place FROM crmapi.message m
     WHERE m.workspace_id = answer_names.workspace
       AND m.conversation_id = taken.conversation_id
       AND m.external_id LIKE '<%>' AND m.id <> taken.id
@@ -605,12 +609,35 @@ BEGIN
       AND m.created_at <= taken.created_at
     ORDER BY m.created_at DESC, m.id DESC LIMIT 1;
     UPDATE crmapi.message m SET metadata = m.metadata
-        || jsonb_build_object('references', refs)
+        || jsonb_strip_nulls(jsonb_build_object('references', refs,
+            'thread_index', place))
     WHERE m.workspace_id = answer_names.workspace AND m.id = answer_names.answer
       AND m.reply_id IS NOT NULL AND refs IS NOT NULL
       AND NOT m.metadata ? 'references';
     RETURN CASE WHEN taken.reply_id IS NOT NULL THEN ARRAY[
-        taken.external_id::text, taken.reply_id, crmapi.answer_thread(refs)] END;
+        taken.external_id::text, taken.reply_id, crmapi.answer_thread(refs), place] END;
+END
+$$;
+
+-- The Thread-Index of an answer to a mail with that of BEFORE: 22 bytes of the thread's
+-- first mail and five of each answer (MS-OXOMSG, 2.2.1.3). Null: BEFORE is none. An
+-- answer whose place would be too long has the same. Internal.
+CREATE FUNCTION crmapi.answer_index(before text) RETURNS text
+    LANGUAGE plpgsql AS $$
+DECLARE
+    digits text := regexp_replace(before, '\s', '', 'g');
+    len integer;
+BEGIN
+    IF digits ~ '^([A-Za-z0-9+/]{4})+([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' THEN
+        len := octet_length(decode(digits, 'base64')) - 22;
+        IF len >= 0 AND len % 5 = 0 THEN
+            RETURN CASE WHEN len >= 500 THEN digits
+                ELSE translate(encode(decode(digits, 'base64')
+                    || substr(uuid_send(gen_random_uuid()), 1, 5), 'base64'), E'\n', '')
+                END;
+        END IF;
+    END IF;
+    RETURN NULL;
 END
 $$;
 

@@ -11,6 +11,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Data;
 use CrmTest::Smtpd qw(header);
+use MIME::Base64;
 
 CrmTest::Smtpd::needed();
 
@@ -131,6 +132,35 @@ is_deeply([grep { defined $parent->{$_} && $at{$parent->{$_}} >= $at{$_} }
 is(scalar(grep { !exists $at{$parent->{$_} // $first} } keys %at), 0,
     "no mail is missing between them");
 like(header($mails[-2], "Subject"), qr/^Re: (?!Re:)/, "Re: once");
+# Outlook joins what has one Thread-Index: 22 bytes, and five of each answer
+sub place { return decode_base64(header($_[0], "Thread-Index") // "") }
+ok(!grep({ place($_) } @mails), "no Thread-Index in answer to mails without one");
+my $index = join "", map { chr(($_ * 7) % 256) } 1 .. 27;
+my $index_of = sub { return "Thread-Index: " . encode_base64($_[0], "\n ") =~ s/ \z//r };
+my $asks = sub {
+    my ($header) = @_;
+    crmapictl_ok($database, { stdin => "From: olga\@x.example\nTo: $sales\nSubject: Index"
+        . "\nMessage-ID: <o" . ++$count . "\@x.example>\n$header\nHello\n" }, "deliver");
+    return sql($database, "SELECT conversation_id FROM crmapi.message WHERE external_id ="
+        . " '<o$count\@x.example>'");
+};
+my $olga = $asks->($index_of->($index));
+my @places = map { place(answer($olga, "Answer $_")) } 1, 2;
+is(substr($places[0], 0, 27), $index, "an answer has the place of the mail");
+is(length $places[0], 32, "and one of its own below it");
+is(substr($places[1], 0, 32), $places[0], "so has the next answer");
+is(length $places[1], 37, "below the first");
+unlike($smtp->received ? ($smtp->received)[-1] : "", qr/^Thread-Index: .*\n[ \t]/m,
+    "in one line");
+for my $bad ("x", encode_base64("x" x 21, ""), encode_base64("x" x 23, ""), "ab=c" x 10,
+    encode_base64("x" x 22, "") . "!") {
+    $asks->("Thread-Index: $bad\n");
+    is(place(answer($olga, "Answer")), "", "no place below what is none: $bad");
+}
+my $long = "y" x (22 + 500);
+$asks->($index_of->($long));
+is(place(answer($olga, "Answer")), $long, "one that is too long stays as it is");
+
 is_deeply([grep { my @all = ids(header($mails[$_], "References"));
     my %once = map { $_ => 1 } @all; @all != keys %once } 0 .. $#mails], [],
     "no reference comes twice");

@@ -152,6 +152,7 @@ static void read_headers(crm_mail_t *mail, GMimeMessage *mime,
     crm_mail_ids(mail->references, mime, "In-Reply-To", pool);
     mail->message_id = first_id(mime, "Message-ID", pool);
     mail->in_reply_to = first_id(mime, "In-Reply-To", pool);
+    mail->thread_index = crm_mail_header(mime, "Thread-Index", LINE_CHARS, pool);
 }
 
 static void read_mail(crm_mail_t *mail, const char *bytes, apr_size_t len,

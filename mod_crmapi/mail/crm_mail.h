@@ -99,6 +99,7 @@ typedef struct crm_mail_t {
                                    malformed */
     const char *message_id;     /* with brackets */
     const char *in_reply_to;    /* the first id in In-Reply-To */
+    const char *thread_index;   /* Outlook's place in the thread, as it came, or NULL */
     apr_array_header_t *references_header; /* of const char *: the ids in
                                    References alone */
     apr_array_header_t *references; /* of const char *, with brackets: from

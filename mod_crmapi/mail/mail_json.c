@@ -108,6 +108,7 @@ const char *crm_mail_metadata(const crm_mail_t *mail,
         json_object_object_add(object, "references",
                                list_of(mail->references_header));
     }
+    crm_json_add_text(object, "thread_index", mail->thread_index);
     crm_json_add_text(object, "to", mail->to);
     crm_json_add_text(object, "cc", mail->cc);
     crm_json_add_text(object, "recipient", recipient);

@@ -322,6 +322,9 @@ static void add_thread(GMimeMessage *mime, const crmd_message_t *message,
         add_folded(mime, "References", message->references, pool);
         add_raw(mime, "In-Reply-To", last, pool);
     }
+    if (message->thread_index) {
+        add_raw(mime, "Thread-Index", message->thread_index, pool);
+    }
     if (message->token) {
         add_raw(mime, CRM_MAIL_TOKEN_HEADER, message->token, pool);
     }

@@ -82,6 +82,7 @@ static void add_message(crm_buf_t *buf, const crmd_message_t *message,
         add_member(buf, "reply_to", message->reply_to);
         add_member(buf, "return_to", message->return_to);
         add_member(buf, "references", message->references);
+        add_member(buf, "thread_index", message->thread_index);
         add_member(buf, "return_token", message->token);
     }
     crm_buf_putc(buf, '}');

@@ -53,6 +53,8 @@ typedef struct crmd_message_t {
                                    proves that it is ours by, or NULL */
     const char *references;     /* of an email: Message-IDs of earlier ones, the
                                    latest last, or NULL */
+    const char *thread_index;   /* of an email: Outlook's place in the thread, base64,
+                                   or NULL */
     int automatic;              /* email: a notice by the daemon, not written
                                    by a person */
 } crmd_message_t;

@@ -222,7 +222,7 @@ static crm_error_t *read_message(int *exists_p, sending_t *sending,
 }
 
 /* The columns of a source's "take". */
-enum { VERDICT, UNTIL, NUMBER, MAC, MESSAGE_ID, TOKEN, REFERENCES };
+enum { VERDICT, UNTIL, NUMBER, MAC, MESSAGE_ID, TOKEN, REFERENCES, THREAD_INDEX };
 
 /* Return ADDRESS (may be NULL) with TOKEN after a '+', in POOL: what comes there
  * proves to answer or to return that mail. Return ADDRESS itself if it has a
@@ -252,6 +252,7 @@ static void set_thread(sending_t *sending, const PGresult *result)
     message->message_id = crm_db_value(result, 0, MESSAGE_ID);
     message->token = crm_db_value(result, 0, TOKEN);
     message->references = crm_db_value(result, 0, REFERENCES);
+    message->thread_index = crm_db_value(result, 0, THREAD_INDEX);
     if (!own || !message->token) {
         return;
     }

@@ -41,7 +41,7 @@ typedef struct crmd_source_t {
  * mail by the function NAMES. */
 #define CRMD_TAKE(take, names) \
     "SELECT s.verdict, s.until, s.number, s.mac, s.names[1]," \
-    " s.names[2], s.names[3] FROM (" \
+    " s.names[2], s.names[3], s.names[4] FROM (" \
     "SELECT t.verdict, t.until," \
     " CASE WHEN t.verdict IN ('send', 'again')" \
     " THEN crmapi.mark_next($9::bigint[]) END AS number," \
