@@ -678,8 +678,9 @@ BEGIN
           AND c.id = taken.conversation_id;
     END IF;
     bare := btrim(regexp_replace(said, '^((re|aw|antw|antwort|sv|vs|r|res|odp|odg|'
-        'ynt|bls|vá|atb|отв|σχετ|απ|תגובה|رد|回复|回覆|答复|答覆|返信)'
-        '(\[\d+\])?\s*[:：]\s*)+', '', 'i'));
+        'ynt|yan|bls|vá|atb|ats|vast|rif|отв|ответ|отг|відп|σχετ|απ|תגובה|השב|رد|پاسخ|'
+        'ตอบ|trả lời|회신|답장|回复|回覆|答复|答覆|返信)'
+        '\s*(\[\d+\]|\(\d+\))?\s*[:：]\s*)+', '', 'i'));
     RETURN CASE WHEN bare = '' THEN said ELSE 'Re: ' || bare END;
 END
 $$;

@@ -111,7 +111,8 @@ subtest "19.1 the subject is that of the mail that is answered" => sub {
     is($subject->("A"), "Re: Lamps", "the conversation's");
     $mail->("Chairs");
     is($subject->("B"), "Re: Chairs", "another one");
-    for my $marks ("RE: ", "AW: Re: ", "Re[2]: SV:", "Antw: R : ", "回复：RE: ") {
+    for my $marks ("RE: ", "AW: Re: ", "Re[2]: SV:", "Antw: R : ", "回复：RE: ",
+            "Ответ: ", "Rif: ", "Re (2): ", "회신: ", "Trả lời: ") {
         $mail->("${marks}Tables");
         is($subject->("C"), "Re: Tables", "one mark: $marks");
     }
@@ -122,7 +123,8 @@ subtest "19.1 the subject is that of the mail that is answered" => sub {
         . "Reporting-MTA: dns; x.example\n\nFinal-Recipient: rfc822; s\@x.example\n"
         . "Action: delayed\nStatus: 4.4.1\n--b--\n");
     is($subject->("D"), "Re: Tables", "not a program's, nor a report's, nor none");
-    for my $other ("WG: Tables", "Report: 1", "Re", "[x] AW: y") {
+    for my $other ("WG: Tables", "Report: 1", "Re", "[x] AW: y", "Ref: 5",
+            "Re (2 pages): x") {
         $mail->($other);
         is($subject->("C"), "Re: $other", "it is no reply: $other");
     }

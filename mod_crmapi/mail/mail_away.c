@@ -36,7 +36,14 @@ static const char *const programs[] = {
     "תשובה אוטומטית", "رد تلقائي", "الرد التلقائي", "trả lời tự động",
     "ตอบกลับอัตโนมัติ", "پاسخ خودکار", "balasan automatik",
     "erantzun automatikoa", "përgjigje automatike", "автоматски одговор",
-    "авто-ответ"
+    "авто-ответ",
+    "מענה אוטומטי", "स्वचालित उत्तर",
+    "การตอบกลับอัตโนมัติ",
+    "automaatne vastus", "automātiskā atbilde", "ymateb awtomatig",
+    "avtomatik cavab", "avtomatik javob", "автоматты жауап",
+    "outomatiese antwoord", "ავტომატური პასუხი",
+    "ավտոմատ պատասխան", "خودکار جواب", "自動回信",
+    "자동 답장"
 };
 
 /* What out-of-office notices begin with, folded. */
@@ -77,7 +84,22 @@ static const char *const people[] = {
     "házon kívül", "szabadságon", "отсутствие на", "отсутствую", "в отпуске",
     "вне офиса", "нет на месте", "ofis dışında", "不在通知", "不在のお知らせ",
     "外出", "부재중", "부재 중", "відсутність на", "у відпустці",
-    "поза офісом", "вън от офиса"
+    "поза офісом", "вън от офиса",
+    "oof:", "on pto", "holiday notice", "congé maternité",
+    "congé de maternité", "congé parental", "absence de bureau",
+    "afwezigheidsmelding", "met verlof", "ikke til stede", "na urlopie",
+    "na dovolené", "na dovolenke", "irodán kívül", "în afara biroului",
+    "în concediu", "извън офиса", "в отпуск съм",
+    "izvan ureda", "van kancelarije", "na godišnjem odmoru", "odsoten",
+    "odsotna", "na dopustu", "zunaj pisarne", "σε άδεια", "i̇zindeyim",
+    "izindeyim", "מחוץ למשרד", "בחופשה", "خارج المكتب",
+    "في إجازة", "휴가 중", "休暇中", "不在のため",
+    "不在です", "我正在休假", "正在休假", "不在办公室",
+    "不在辦公室", "nghỉ phép", "vắng mặt",
+    "ไม่อยู่ที่สำนักงาน", "sedang cuti",
+    "di luar kantor", "kontorist väljas", "puhkusel", "nav birojā",
+    "atvaļinājumā", "atostogose", "ne biure", "utan af skrifstofu",
+    "fora de l'oficina", "bulegotik kanpo"
 };
 
 /* Likewise, but nothing may follow them, or a mark. */
@@ -85,7 +107,8 @@ static const char *const alone[] = {
     "vacation", "holiday", "absence", "abwesend", "urlaub",
     "urlaubsvertretung", "congés", "ferie", "ferien", "vacaciones", "férias",
     "vakantie", "semester", "loma", "休暇", "休假", "휴가", "휴가중", "отпуск",
-    "відпустка", "почивка"
+    "відпустка", "почивка", "elternzeit", "urlop", "dovolená", "dovolenka",
+    "άδεια", "yıllık izin", "不在", "cuti"
 };
 
 /* What may stand before them, folded. */
@@ -93,7 +116,8 @@ static const char *const before[] = {
     "currently ", "i am ", "i'm ", "i’m ", "ich bin ", "bin ", "derzeit ",
     "zurzeit ", "zur zeit ", "je suis ", "actuellement ", "estoy ",
     "actualmente ", "sono ", "estou ", "jag är ", "jeg er ", "ik ben ",
-    "momenteel ", "jestem ", "я "
+    "momenteel ", "jestem ", "я ", "jsem ", "som ", "sem ", "sunt ", "είμαι ",
+    "אני ", "أنا ", "olen ", "esu ", "đang ", "estic "
 };
 
 /* Return TEXT behind the words BEFORE. */
