@@ -7,12 +7,14 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use CrmTest::Mcp;
 
 my $database = database();
 my $LIMIT = 5;                  # look-ups of an address
 my $httpd = httpd(database => $database, modules => ["remoteip"],
     shows => ["server-status"], conf => <<"END");
 CrmApiReadLimit 3
+CrmApiMcp On
 CrmApiUnknownKeyLimit $LIMIT
 RemoteIPHeader X-Client
 END
@@ -94,19 +96,40 @@ subtest "2.4 IPv6: a /64 is one address" => sub {
 
 subtest "2.3 a revoked key gets 401 within a minute, whatever it asks" => sub {
     my $w = workspace($httpd);
-    my $key = $w->make_key("read");
-    my $id = ($w->key_ids)[-1];
-    status_is(ask($key, "192.0.2.4"), 200, "request $_") for 1 .. 3;
-    $w->ctl("key", "revoke", $id);
-    my %seen;
+    my $mcp = CrmTest::Mcp->new($client);
+    my %asks = (
+        "more than it may" => [429, sub { ask($_[0], "192.0.2.4") }],
+        "for no path" => [404, sub { ask($_[0], "192.0.2.4", "/api/v1/none") }],
+        "by no method" => [405, sub { $client->request("PUT", "/api/v1/agents",
+            body => "{}", key => $_[0]) }],
+        "MCP by no method" => [404, sub { $mcp->call("none", {}, key => $_[0]) }],
+        "MCP no JSON" => [400, sub { $mcp->call("ping", {}, body => "{",
+            key => $_[0]) }],
+        "MCP by a form" => [415, sub { $mcp->call("ping", {}, key => $_[0],
+            headers => { "Content-Type" => "text/plain" }) }],
+    );
+    my (%key, %seen);
+    my $addresses = 0;
+    for my $name (sort keys %asks) {
+        $key{$name} = $w->make_key("write", $name);
+        sql($database, "UPDATE crmapi.api_key SET read_limit = 1000000,
+            write_limit = 1000000 WHERE name = '$name'") if $asks{$name}[0] != 429;
+        status_is(ask($key{$name}, "192.0.2.4"), 200, "$name: it lives") for 1 .. 3;
+        $w->ctl("key", "revoke", scalar sql($database, "SELECT id FROM crmapi.api_key
+            WHERE name = '$name'"));
+    }
     ok(wait_for(sub {
-        my $status = ask($key, "192.0.2.4")->status;
-        $seen{$status}++;
-        return $status == 401;
+        for my $name (grep { !$seen{$_}{401} } sort keys %asks) {
+            $seen{$name}{$asks{$name}[1]->($key{$name})->status}++;
+        }
+        return !grep { !$seen{$_}{401} } keys %asks;
     }, 60), "401 after a while");
-    is_deeply([grep { $_ != 401 } sort keys %seen], [429],
-        "and nothing but 429 before");
-    error_is(ask($key, "192.0.2.4"), 401, "unauthorized", "for good");
+    for my $name (sort keys %asks) {
+        is_deeply([sort keys %{$seen{$name}}], [sort 401, $asks{$name}[0]],
+            "$name: and nothing else before");
+        error_is(ask($key{$name}, "198.51.100." . ++$addresses), 401, "unauthorized",
+            "for good");
+    }
 };
 
 subtest "2.3 a database that is away: refusals stay what they are" => sub {

@@ -220,8 +220,11 @@ subtest "another tenant cannot take an address" => sub {
     is(reached($w), $ALL, "the first one has its addresses");
     is(reached($other), $ALL, "and the other one its own");
 
-    import_refused($other, qr/line 1: \/agent_email: .*another agent/,
-        "an own one twice", agent(agent_email => $other->{mail}));
+    for (["agent_email", $other->{mail}], ["agent_phone", $other->{phone}]) {
+        import_refused($other, qr/line 1: \/$_->[0]: .*another agent/,
+            "an own one twice: $_->[0]", agent(@$_));
+        ok(!eval { insert($other, "agent", name => "B", @$_); 1 }, "nor by SQL");
+    }
     import_refused($other, qr/line 2: \/agent_email: .*another agent/,
         "twice in a file", map { agent(agent_email => "twice-$$\@x.org") } 1, 2);
     import_refused($other, qr/line 2: \/agent_phone: .*another agent/,

@@ -11,6 +11,7 @@ use CrmTest::Mcp;
 
 my $database = database();
 my $httpd = httpd(database => $database, conf => "CrmApiMcp On\n"
+    . "CustomLog route.log \"%{crmapi-route}n\"\n"
     . "CrmApiReadLimit 300\nCrmApiWriteLimit 300\n");
 my $w = workspace($httpd);
 my $c = $w->client;
@@ -183,7 +184,7 @@ subtest "21.4 resources" => sub {
         "20.5 a merge");
     my $gone = $mcp->call("resources/read", { uri =>
         "crmapi://contacts/$other/timeline" })->json->{error};
-    is($gone->{message}, "The contact was merged into $one",
+    is_deeply([@$gone{qw(code message)}], [-32602, "The contact was merged into $one"],
         "20.5 the timeline of the other says where it is");
     like(refused($_->[0], $_->[1])->{message}, qr/merged into \Q$one\E/,
         "$_->[0], too") for ["contacts_timeline", { id => $other }],
@@ -211,9 +212,10 @@ subtest "21.4 resources" => sub {
         like($result->{ttlMs}, qr/^\d+$/, "$method: ttlMs");
         is($result->{cacheScope}, "private", "$method: cacheScope");
     }
-    is($mcp->result("resources/read", { uri =>
-        "crmapi://contacts/$ada->{id}/timeline" })->{ttlMs}, 0,
+    my $lifetime = sub { $mcp->result("resources/read", { uri => $_[0] })->{ttlMs} };
+    is($lifetime->("crmapi://contacts/$ada->{id}/timeline"), 0,
         "a timeline is never kept");
+    is($lifetime->("crmapi://workspace"), 60000, "the workspace for a minute");
     my $r = $mcp->call("resources/read", { uri => "crmapi://workspace" },
         headers => { "Mcp-Name" => "crmapi://openapi" });
     is($r->json->{error}{code}, -32020, "the header names what is read");
@@ -250,8 +252,6 @@ subtest "21.4 prompts" => sub {
 };
 
 subtest "21.2 all of it asks for the key" => sub {
-    my $key = $w->make_key("read");
-    my $client = $mcp->with_key($key);
     my @calls = (["resources/list"], ["resources/templates/list"],
         ["prompts/list"], ["prompts/get", { name => "pipeline_review" }],
         map({ ["resources/read", { uri => $_ }] } "crmapi://workspace",
@@ -259,11 +259,17 @@ subtest "21.2 all of it asks for the key" => sub {
             "crmapi://contacts/$ada->{id}/timeline"),
         map({ ["tools/call", { name => $_, arguments => { id => $ada->{id} } }] }
             qw(contacts_timeline conversations_read contacts_find)));
-    is($client->call(@$_)->status, 200, $_->[0]) for @calls;
-    $w->ctl("key", "revoke", scalar sql($database, "SELECT id FROM"
-        . " crmapi.api_key WHERE key_hash = sha256('$key')"));
-    is($client->call(@$_)->status, 401, "3.2 $_->[0]: revoked") for @calls;
+    # a key of its own for each, because one that is refused is forgotten
+    my @keys = map { $w->make_key("read") } @calls;
+    my @clients = map { $mcp->with_key($_) } @keys;
+    is($clients[$_]->call(@{$calls[$_]})->status, 200, $calls[$_][0]) for 0 .. $#calls;
+    $w->ctl("key", "revoke", map { scalar sql($database, "SELECT id FROM"
+        . " crmapi.api_key WHERE key_hash = sha256('$_')") } $_) for @keys;
+    is($clients[$_]->call(@{$calls[$_]})->status, 401, "3.2 $calls[$_][0]: revoked")
+        for 0 .. $#calls;
 };
 
 $httpd->stop;
+my %routes = map { $_ => 1 } split /\n/, read_file($httpd->dir . "/route.log");
+ok($routes{"mcp $_"}, "21.2 the log names $_") for "resources/read", "prompts/get";
 done_testing;
