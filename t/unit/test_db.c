@@ -83,6 +83,47 @@ START_TEST(a_session_has_its_settings_whatever_its_role_has)
 }
 END_TEST
 
+static PGconn *opened;         /* by crm_conn_open() */
+
+/* Takes the place of libpq's. */
+PGconn *PQconnectdbParams(const char *const *keywords,
+                          const char *const *values, int expand)
+{
+    PGconn *(*real)(const char *const *, const char *const *, int);
+
+    *(void **)&real = dlsym(RTLD_NEXT, "PQconnectdbParams");
+    return opened = real(keywords, values, expand);
+}
+
+START_TEST(a_host_that_is_gone_is_noticed)
+{
+    static const struct {
+        const char *name, *value;
+    } cases[] = {
+        {"connect_timeout", "10"}, {"keepalives_idle", "30"},
+        {"keepalives_interval", "10"}, {"keepalives_count", "3"},
+        {"tcp_user_timeout", "60000"},
+    };
+
+    for (int i = 0; i < COUNT(cases); i++) {
+        for (int own = 0; own < 2; own++) {
+            const char *conninfo = apr_pstrcat(
+                pool, getenv("CRM_TEST_DATABASE"), own ? " " : NULL,
+                cases[i].name, "=7", NULL);
+            PQconninfoOption *all, *one;
+
+            ck_assert_ptr_null(crm_conn_open(&conn, conninfo, &named, pool,
+                                             pool));
+            all = PQconninfo(opened);
+            for (one = all; strcmp(one->keyword, cases[i].name); one++) {
+            }
+            ck_assert_str_eq(one->val, own ? "7" : cases[i].value);
+            PQconninfoFree(all);
+        }
+    }
+}
+END_TEST
+
 START_TEST(session_is_set_in_one_round_trip_and_once)
 {
     char text[65536];
@@ -355,6 +396,7 @@ int main(void)
     tcase_add_test(tests, session_speaks_utf8_utc_iso);
     tcase_add_test(tests,
                    a_session_has_its_settings_whatever_its_role_has);
+    tcase_add_test(tests, a_host_that_is_gone_is_noticed);
     tcase_add_test(tests, session_is_set_in_one_round_trip_and_once);
     tcase_add_test(tests, notices_stay_off_stderr);
     tcase_add_test(tests, adopt_rolls_back_what_was_left_open);

@@ -261,6 +261,45 @@ START_TEST(one_check_tries_again)
 }
 END_TEST
 
+/* What was queued behind checks that the store does not answer is given up. */
+START_TEST(a_queue_begins_anew_after_an_outage)
+{
+    crm_store_check_t checks[3];
+
+    memset(checks, 0, sizeof(checks));
+    crm_store_post(store, &checks[0]);
+    server.late = 1;
+    crm_store_send(store);
+    crm_store_post(store, &checks[1]);
+    server.reason = "away";
+    ck_assert(!crm_store_collect(store, &checks[0]));
+    ck_assert(checks[1].done && !checks[1].answered);
+    server.reason = NULL;
+    now += CRM_STORE_RETRY_US;
+    crm_store_post(store, &checks[2]);
+    ck_assert(crm_store_collect(store, &checks[2]));
+}
+END_TEST
+
+START_TEST(no_check_tries_while_one_is_under_way)
+{
+    crm_store_check_t checks[2];
+
+    server.reason = "away";
+    charge(100);
+    now += CRM_STORE_RETRY_US;
+    server.reason = NULL;
+    server.late = 1;
+    memset(checks, 0, sizeof(checks));
+    crm_store_post(store, &checks[0]);
+    crm_store_send(store);
+    now += CRM_STORE_RETRY_US;
+    crm_store_post(store, &checks[1]);
+    ck_assert(checks[1].done && !checks[1].answered);
+    ck_assert(crm_store_collect(store, &checks[0]));
+}
+END_TEST
+
 /* What is beyond that waits for the next round trip. */
 START_TEST(no_more_travel_together_than_there_is_room_for)
 {
@@ -331,6 +370,9 @@ START_TEST(a_store_that_comes_and_goes_is_logged_once_a_minute)
     server.reason = "away";
     charge(100);
     ck_assert_int_eq(logged.warnings, 2);
+    now += CRM_STORE_LOG_AGAIN_US;
+    charge(100);
+    ck_assert_msg(logged.warnings == 2, "it has not come back meanwhile");
 }
 END_TEST
 
@@ -466,6 +508,19 @@ START_TEST(near_its_limit_a_request_waits_for_the_decision)
 }
 END_TEST
 
+/* A store that has lost its data knows of fewer requests. */
+START_TEST(what_the_host_has_counted_counts_too)
+{
+    crm_limit_key_t key;
+    crm_budget_t budget;
+
+    server.room = 100;
+    charge_later(&budget, &key);
+    ck_assert_ptr_null(crm_budget_settle(&budget, crm_check_pool()));
+    ck_assert_uint_eq(budget.verdict.remaining, 9);
+}
+END_TEST
+
 START_TEST(the_host_decides_if_the_store_goes_meanwhile)
 {
     crm_limit_key_t keys[3];
@@ -477,6 +532,7 @@ START_TEST(the_host_decides_if_the_store_goes_meanwhile)
     server.reason = "away";
     for (int i = 0; i < 3; i++) {
         ck_assert_ptr_null(crm_budget_settle(&budgets[i], crm_check_pool()));
+        ck_assert(crm_store_admits(store, &budgets[i].check));
         ck_assert_uint_eq(budgets[i].verdict.remaining, 9 - i);
     }
     ck_assert_int_eq(server.trips, 1);
@@ -629,6 +685,8 @@ int main(void)
     tcase_add_test(tcase, without_the_store_the_host_counts);
     tcase_add_test(tcase, one_request_of_the_host_tries_again);
     tcase_add_test(tcase, one_check_tries_again);
+    tcase_add_test(tcase, a_queue_begins_anew_after_an_outage);
+    tcase_add_test(tcase, no_check_tries_while_one_is_under_way);
     tcase_add_test(tcase, no_more_travel_together_than_there_is_room_for);
     tcase_add_test(tcase, a_slow_answer_closes_the_window_no_longer);
     tcase_add_test(tcase, without_memory_it_is_503);
@@ -638,6 +696,7 @@ int main(void)
     tcase_add_test(tcase, a_decision_may_come_later);
     tcase_add_test(tcase, answers_that_have_arrived_are_taken_for_all);
     tcase_add_test(tcase, near_its_limit_a_request_waits_for_the_decision);
+    tcase_add_test(tcase, what_the_host_has_counted_counts_too);
     tcase_add_test(tcase, the_host_decides_if_the_store_goes_meanwhile);
     tcase_add_test(tcase, checks_that_wait_travel_together);
     tcase_add_test(tcase, nobody_waits_for_a_store_that_has_gone);

@@ -101,6 +101,8 @@ START_TEST(test_answers)
     TEXT_IS("gr\xfc\xdf.", "gr??.");
     TEXT_IS("\xf4\x90\x80\x80z", "????z");
     TEXT_IS("\xff", "?");
+    TEXT_IS("a\xed\xa0\x80", "a???");     /* at the end, too */
+    TEXT_IS("a\xe2z", "a?z");
     /* what no character begins with is not the beginning of one */
     TEXT_IS("a\x80", "a?");
     TEXT_IS("a\xc1", "a?");
@@ -240,6 +242,9 @@ START_TEST(test_waiting_briefly)
     }
     ck_assert_int_ge(wait, SECOND / 2);
     ck_assert_int_le(wait, 3 * SECOND);
+    ahead += wait - SECOND / 10;    /* it is nearly over */
+    ck_assert(!crmd_webhook_enter(&wait, FAST, 1, THREADS));
+    ck_assert_int_ge(wait, SECOND / 5);
     leave(FAST);
 }
 END_TEST
@@ -255,7 +260,7 @@ static void check_slow_ones(int threads, int most)
                  "%08d-0000-4000-8000-%012d", i, threads);
         ck_assert_msg(crmd_webhook_enter(&wait, id[i], 1, threads),
                       "nobody knows yet that it is slow");
-        crmd_webhook_leave(id[i], 10 * SECOND);
+        crmd_webhook_leave(id[i], 2 * SECOND);
     }
     for (int i = 0; i < 8; i++) {
         ck_assert_msg(crmd_webhook_enter(&wait, id[i], 1, threads)
@@ -307,6 +312,40 @@ START_TEST(test_slow_is_remembered)
     ck_assert(!crmd_webhook_enter(&wait, slow, 1, THREADS));
     ck_assert_int_ge(wait, 60 * SECOND);
     leave(slow);
+}
+END_TEST
+
+/* Two that find no room at ENDPOINT: how long the second one waits. */
+static apr_interval_time_t second_wait(const char *endpoint)
+{
+    apr_interval_time_t wait;
+
+    ck_assert(enter(endpoint, 1));
+    ck_assert(!enter(endpoint, 1));
+    ck_assert(!crmd_webhook_enter(&wait, endpoint, 1, THREADS));
+    leave(endpoint);
+    return wait;
+}
+
+/* Of those that are not slow, the one that was used longest ago is forgotten. Nothing
+ * of it is left for the next one. */
+START_TEST(test_the_oldest_is_forgotten)
+{
+    static const char recent[] = "4ece0000-0000-4000-8000-000000000000";
+    char id[64];
+
+    ck_assert(enter(recent, 1));
+    for (int i = 0; i < 2000; i++) {
+        snprintf(id, sizeof(id), "%08d-0000-4000-8000-010000000000", i);
+        ck_assert(enter(id, 1));
+        crmd_webhook_leave(id, SECOND);
+    }
+    crmd_webhook_leave(recent, SECOND);
+    for (int i = 0; i < 100; i++) {
+        snprintf(id, sizeof(id), "%08d-0000-4000-8000-020000000000", i);
+        ck_assert_int_lt(second_wait(id), SECOND);
+    }
+    ck_assert_int_ge(second_wait(recent), SECOND);
 }
 END_TEST
 
@@ -408,6 +447,7 @@ int main(void)
     tcase_add_test(tcase, test_waiting_briefly);
     tcase_add_test(tcase, test_slow_ones);
     tcase_add_test(tcase, test_slow_is_remembered);
+    tcase_add_test(tcase, test_the_oldest_is_forgotten);
     tcase_add_test(tcase, test_what_is_slow);
     tcase_add_test(tcase, test_places_of_threads);
     suite_add_tcase(suite, tcase);
