@@ -37,39 +37,31 @@ BEGIN
 END
 $$;
 
--- The key of the member NAME of custom fields with VALUE, in WORKSPACE. Equal numbers
--- have equal keys. The keys must never change, as those of tags.
-CREATE FUNCTION crmapi.field_key(workspace uuid, name text, value jsonb)
-    RETURNS bigint
-    LANGUAGE sql IMMUTABLE PARALLEL UNSAFE
-    RETURN hashtextextended(name COLLATE "C",
-        jsonb_hash_extended(value, uuid_hash_extended(workspace, 1)));
+-- What an index (jsonb_path_ops) has of FIELDS, custom fields, in WORKSPACE: they
+-- themselves below its id, so that an entry is of a workspace, a name and a value. NULL
+-- if there are none. Each write of the row makes an entry for each member, so of more
+-- than 8,000 bytes there is one entry: that they must be looked at. STABLE, as
+-- jsonb_build_object() is: else it is called instead of being a part of its caller.
+CREATE FUNCTION crmapi.fields_indexed(workspace uuid, fields jsonb) RETURNS jsonb
+    LANGUAGE sql STABLE PARALLEL UNSAFE
+    RETURN CASE WHEN fields = '{}' THEN NULL
+        WHEN pg_column_size(fields) > 8000 THEN jsonb_build_object(workspace, true)
+        ELSE jsonb_build_object(workspace, fields) END;
 
--- A key for each member of OBJECT, custom fields, that has no object or array as
--- its value, in WORKSPACE; NULL if there are none.
-CREATE FUNCTION crmapi.field_keys(workspace uuid, object jsonb)
-    RETURNS bigint[]
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
-BEGIN
-    -- one query: PL/pgSQL prepares each expression anew in each transaction
-    RETURN (SELECT array_agg(crmapi.field_key(workspace, e.key, e.value))
-            FROM jsonb_each(object) e
-            WHERE jsonb_typeof(e.value) NOT IN ('object', 'array'));
-END
-$$;
-
--- The keys of rows that may contain one of OBJECTS. For the API.
-CREATE FUNCTION crmapi.member_keys(workspace uuid, objects jsonb[])
-    RETURNS bigint[]
-    LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL UNSAFE AS $$
+-- What such an index is asked for: rows of WORKSPACE that may have the member of one of
+-- OBJECTS, each of one member. A path, because the planner takes "@> ANY" for ten times
+-- as many rows. For the API.
+CREATE FUNCTION crmapi.fields_wanted(workspace uuid, objects jsonb[]) RETURNS jsonpath
+    LANGUAGE plpgsql STABLE PARALLEL UNSAFE AS $$
 DECLARE
-    keys bigint[];
-    object jsonb;
+    path text := format('$.%s == true', to_json(workspace));
+    member record;
 BEGIN
-    FOREACH object IN ARRAY objects LOOP
-        keys := keys || crmapi.field_keys(workspace, object);
+    FOR member IN SELECT m.key, m.value FROM unnest(objects) o, jsonb_each(o) m LOOP
+        path := format('%s || $.%s.%s == %s', path, to_json(workspace),
+                       to_json(member.key), member.value);
     END LOOP;
-    RETURN keys;
+    RETURN path;
 END
 $$;
 
@@ -92,14 +84,14 @@ BEGIN
 END
 $$;
 
--- Compute tag_keys of a company that is changed, whatever the statement writes
--- there. <table>_compute() does it for a new row: a second trigger would cost
--- each INSERT about 20,000 instructions. A trigger function.
+-- Compute tag_keys and indexed_fields of a company that is changed, whatever the
+-- statement writes there. <table>_compute() does it for a new row: a second trigger
+-- would cost each INSERT about 20,000 instructions. A trigger function.
 CREATE FUNCTION crmapi.tags_compute() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
-    NEW.tag_keys := crmapi.tag_keys(NEW.workspace_id, NEW.tags)
-        || crmapi.field_keys(NEW.workspace_id, NEW.custom_fields);
+    NEW.tag_keys := crmapi.tag_keys(NEW.workspace_id, NEW.tags);
+    NEW.indexed_fields := crmapi.fields_indexed(NEW.workspace_id, NEW.custom_fields);
     RETURN NEW;
 END
 $$;
@@ -249,6 +241,7 @@ CREATE TABLE crmapi.company (
     domain_key text COLLATE "C",
     search text COLLATE "C",
     tag_keys bigint[],
+    indexed_fields jsonb,
     PRIMARY KEY (workspace_id, id),
     FOREIGN KEY (workspace_id, bot_id) REFERENCES crmapi.agent,
     FOREIGN KEY (workspace_id, pipeline_stage_id)
@@ -275,9 +268,13 @@ CREATE INDEX company_find ON crmapi.company
     USING gin (workspace_id, tags, search gin_trgm_ops);
 CREATE INDEX company_tags ON crmapi.company USING gin (tag_keys)
     WITH (gin_pending_list_limit = 64) WHERE tag_keys IS NOT NULL;
+-- the filter custom_fields.NAME
+CREATE INDEX company_fields ON crmapi.company
+    USING gin (indexed_fields jsonb_path_ops)
+    WITH (gin_pending_list_limit = 64) WHERE indexed_fields IS NOT NULL;
 
--- Compute domain_key, search (contract 7.8) and tag_keys if what the first two
--- are made of, or they themselves, would change. A trigger function.
+-- Compute domain_key, search (contract 7.8), tag_keys and indexed_fields if what the
+-- first two are made of, or they themselves, would change. A trigger function.
 CREATE FUNCTION crmapi.company_compute() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
@@ -288,11 +285,10 @@ BEGIN
     THEN
         RETURN NEW;
     END IF;
-    IF cardinality(NEW.tags) > 0 OR NEW.tag_keys IS NOT NULL
-        OR NEW.custom_fields <> '{}' THEN
-        NEW.tag_keys := crmapi.tag_keys(NEW.workspace_id, NEW.tags)
-            || crmapi.field_keys(NEW.workspace_id, NEW.custom_fields);
+    IF cardinality(NEW.tags) > 0 OR NEW.tag_keys IS NOT NULL THEN
+        NEW.tag_keys := crmapi.tag_keys(NEW.workspace_id, NEW.tags);
     END IF;
+    NEW.indexed_fields := crmapi.fields_indexed(NEW.workspace_id, NEW.custom_fields);
     NEW.domain_key := crmapi.fold(NEW.domain);
     NEW.search := crmapi.fold(NEW.name || chr(31)
         || coalesce(NEW.domain, '') || chr(31) || coalesce(NEW.industry, ''));
@@ -302,7 +298,8 @@ $$;
 CREATE TRIGGER compute BEFORE INSERT
     OR UPDATE OF name, domain, industry, domain_key, search
     ON crmapi.company FOR EACH ROW EXECUTE FUNCTION crmapi.company_compute();
-CREATE TRIGGER compute_tags BEFORE UPDATE OF tags, custom_fields, tag_keys
+CREATE TRIGGER compute_tags BEFORE UPDATE
+    OF tags, custom_fields, tag_keys, indexed_fields
     ON crmapi.company FOR EACH ROW EXECUTE FUNCTION crmapi.tags_compute();
 
 -- ---- contacts --------------------------------------------------------------
@@ -486,59 +483,27 @@ CREATE TRIGGER compute BEFORE INSERT
 CREATE TRIGGER compute_tags BEFORE UPDATE OF tags, tag_keys ON crmapi.contact
     FOR EACH ROW EXECUTE FUNCTION crmapi.contact_tags_compute();
 
--- updated_at of each contact, for updated_after and sort=updated_at. PostgreSQL
--- leaves all indexes of a table alone (a heap-only tuple, HOT) if an UPDATE changes
--- no indexed column and the row's page has room. An index of contact by updated_at,
--- which each UPDATE changes, would have each one write all eleven indexes, three of
--- them GIN. So a table beside has the times: an UPDATE writes one short row there,
--- and one entry of one index. The trigger that writes a contact's events writes
--- them (0013-events.sql). A contact goes with its workspace, and its row here with
--- the contact.
+-- updated_at of each contact, for updated_after and sort=updated_at, and what the
+-- filter custom_fields.NAME finds contacts by. PostgreSQL leaves all indexes of a table
+-- alone (a heap-only tuple, HOT) if an UPDATE changes no indexed column and the row's
+-- page has room. An index of contact by updated_at, which each UPDATE changes, would
+-- have each one write all eleven indexes, three of them GIN; an index of custom fields
+-- those that change them. So a table beside has both: an UPDATE writes one short row
+-- there, and its indexes. The trigger that writes a contact's events writes that row
+-- (0013-events.sql). A contact goes with its workspace, and its row here with the
+-- contact.
 CREATE TABLE crmapi.contact_change (
     workspace_id uuid NOT NULL,
     updated_at timestamptz(3) NOT NULL,
     id uuid NOT NULL,
+    indexed_fields jsonb,
     PRIMARY KEY (workspace_id, updated_at, id)
 );
+CREATE INDEX contact_fields ON crmapi.contact_change
+    USING gin (indexed_fields jsonb_path_ops)
+    WITH (gin_pending_list_limit = 64) WHERE indexed_fields IS NOT NULL;
 
--- The keys of a contact's custom fields, for the filter custom_fields.NAME. They
--- change more often than all else that has an index. In a column of contact each such
--- change would write all indexes of contact, as updated_at would: half as much again
--- as the rest of a PATCH. A contact that has never had custom fields has no row, one
--- whose keys are gone has NULL. A contact's row here goes with the contact.
-CREATE TABLE crmapi.contact_member (
-    workspace_id uuid NOT NULL,
-    id uuid NOT NULL,
-    keys bigint[],
-    PRIMARY KEY (workspace_id, id)
-) WITH (fillfactor = 90);
-CREATE INDEX contact_member_keys ON crmapi.contact_member USING gin (keys)
-    WITH (gin_pending_list_limit = 64) WHERE keys IS NOT NULL;
-
--- Follow a change of a contact's custom fields. Locks: contact_member; the contact is
--- locked already. A trigger function.
-CREATE FUNCTION crmapi.contact_members() RETURNS trigger
-    LANGUAGE plpgsql AS $$
-DECLARE
-    made crmapi.contact_member.keys%TYPE;
-BEGIN
-    IF NEW.custom_fields = OLD.custom_fields THEN
-        RETURN NULL;
-    END IF;
-    made := crmapi.field_keys(NEW.workspace_id, NEW.custom_fields);
-    UPDATE crmapi.contact_member m SET keys = made
-    WHERE m.workspace_id = NEW.workspace_id AND m.id = NEW.id;
-    IF NOT FOUND THEN
-        INSERT INTO crmapi.contact_member (workspace_id, id, keys)
-        VALUES (NEW.workspace_id, NEW.id, made);
-    END IF;
-    RETURN NULL;
-END
-$$;
-CREATE TRIGGER members AFTER UPDATE OF custom_fields ON crmapi.contact
-    FOR EACH ROW EXECUTE FUNCTION crmapi.contact_members();
-
--- Remove a contact from both. A trigger function.
+-- Remove a contact from contact_change. A trigger function.
 CREATE FUNCTION crmapi.change_remove() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -546,8 +511,6 @@ BEGIN
     DELETE FROM crmapi.contact_change c
     WHERE c.workspace_id = OLD.workspace_id AND c.updated_at = OLD.updated_at
       AND c.id = OLD.id;
-    DELETE FROM crmapi.contact_member m
-    WHERE m.workspace_id = OLD.workspace_id AND m.id = OLD.id;
     RETURN NULL;
 END
 $$;

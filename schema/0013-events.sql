@@ -304,9 +304,8 @@ $$;
 -- 16,000, and a statement that reads event_feed 28,000. So the statement that writes
 -- the times also reads event_feed.
 
--- Add new contacts to contact_change and their custom fields to contact_member, and
--- their events if somebody wants them. "changed" has the rows of the statement. A
--- trigger function.
+-- Add new contacts to contact_change, and their events if somebody wants them. "changed"
+-- has the rows of the statement. A trigger function.
 CREATE FUNCTION crmapi.contact_created() RETURNS trigger
     LANGUAGE plpgsql AS $$
 DECLARE
@@ -316,15 +315,11 @@ DECLARE
 BEGIN
     FOR wanted IN
         WITH times AS (
-            INSERT INTO crmapi.contact_change (workspace_id, updated_at, id)
-            SELECT n.workspace_id, n.updated_at, n.id FROM changed n),
-        members AS (
-            INSERT INTO crmapi.contact_member (workspace_id, id, keys)
-            SELECT n.workspace_id, n.id,     -- field_keys() has a query for each row
-                (SELECT array_agg(crmapi.field_key(n.workspace_id, e.key, e.value))
-                 FROM jsonb_each(n.custom_fields) e
-                 WHERE jsonb_typeof(e.value) NOT IN ('object', 'array'))
-            FROM changed n WHERE n.custom_fields <> '{}')
+            INSERT INTO crmapi.contact_change
+                (workspace_id, updated_at, id, indexed_fields)
+            SELECT n.workspace_id, n.updated_at, n.id,
+                crmapi.fields_indexed(n.workspace_id, n.custom_fields)
+            FROM changed n)
         SELECT n AS contact, f.types FROM changed n CROSS JOIN LATERAL (
             SELECT f.types FROM crmapi.event_feed f
             WHERE f.workspace_id = n.workspace_id
@@ -340,9 +335,9 @@ BEGIN
 END
 $$;
 
--- Move a contact in contact_change to its new updated_at, and add an event if
--- somebody wants it. updated_at is the same if a foreign key was set null or
--- nothing has changed. In RETURNING, NEW has two meanings from PostgreSQL 18 on. Locks:
+-- Move a contact in contact_change to its new updated_at, with its custom fields, and
+-- add an event if somebody wants it. updated_at is the same if a foreign key was set
+-- null or nothing has changed. In RETURNING, NEW has two meanings from PostgreSQL 18 on. Locks:
 -- contact_change; the contact is locked already. A trigger function.
 CREATE FUNCTION crmapi.contact_updated() RETURNS trigger
     LANGUAGE plpgsql AS $$
@@ -351,19 +346,25 @@ DECLARE
     types text[];       -- null: nobody wants the event
     event uuid;
 BEGIN
-    IF NEW.updated_at = OLD.updated_at THEN
-        IF OLD IS DISTINCT FROM NEW THEN
-            SELECT f.types INTO types FROM crmapi.event_feed f
-            WHERE f.workspace_id = NEW.workspace_id
-              AND (f.log OR 'contact.updated' = ANY (f.types));
-        END IF;
-    ELSE
+    IF NEW.custom_fields <> OLD.custom_fields THEN
+        UPDATE crmapi.contact_change c SET updated_at = NEW.updated_at,
+            indexed_fields = crmapi.fields_indexed(NEW.workspace_id, NEW.custom_fields)
+        WHERE c.workspace_id = NEW.workspace_id
+          AND c.updated_at = OLD.updated_at AND c.id = NEW.id
+        RETURNING (SELECT f.types FROM crmapi.event_feed f
+               WHERE f.workspace_id = workspace
+                 AND (f.log OR 'contact.updated' = ANY (f.types))) INTO types;
+    ELSIF NEW.updated_at <> OLD.updated_at THEN     -- a CASE would cost more
         UPDATE crmapi.contact_change c SET updated_at = NEW.updated_at
         WHERE c.workspace_id = NEW.workspace_id
           AND c.updated_at = OLD.updated_at AND c.id = NEW.id
         RETURNING (SELECT f.types FROM crmapi.event_feed f
                WHERE f.workspace_id = workspace
                  AND (f.log OR 'contact.updated' = ANY (f.types))) INTO types;
+    ELSIF OLD IS DISTINCT FROM NEW THEN
+        SELECT f.types INTO types FROM crmapi.event_feed f
+        WHERE f.workspace_id = NEW.workspace_id
+          AND (f.log OR 'contact.updated' = ANY (f.types));
     END IF;
     IF types IS NULL THEN
         RETURN NULL;
@@ -620,7 +621,7 @@ BEGIN
         EXECUTE format('CREATE TRIGGER event_insert AFTER INSERT ON crmapi.%I
             FOR EACH ROW EXECUTE FUNCTION crmapi.%s', name, call);
     END LOOP;
-    -- An event tells what a field was changed to, and tag_keys is none: so the
+    -- An event tells what a field was changed to, and what indexes have is none: so the
     -- trigger has a list of all other columns. What a migration adds need not be in
     -- it: whoever changes such a field sets updated_at, too.
     FOR name, call IN VALUES
@@ -631,7 +632,8 @@ BEGIN
             (SELECT string_agg(format('%I', a.attname), ', ' ORDER BY a.attnum)
              FROM pg_attribute a
              WHERE a.attrelid = format('crmapi.%I', name)::regclass
-               AND a.attnum > 0 AND a.attname <> 'tag_keys'), name, call);
+               AND a.attnum > 0 AND a.attname NOT IN ('tag_keys', 'indexed_fields')),
+            name, call);
     END LOOP;
     FOREACH name IN ARRAY ARRAY['pipeline_card', 'activity',
         'conversation'] LOOP

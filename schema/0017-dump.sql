@@ -24,8 +24,7 @@
 --             of their bytes, so that it is the same in every database.
 --   copy_in   takes rows with the workspace's id before COLUMNS
 --   shared    some values are unique in the whole database: hashes of keys
--- A dump lacks counter, contact_change and contact_member (triggers fill them from
--- what is restored), workspace_hold (what is restored is held, whatever was before)
+-- A dump lacks counter and contact_change (triggers fill them from what is restored), workspace_hold (what is restored is held, whatever was before)
 -- and erasure (what a database knows of erasures is no state of the workspace);
 -- of each row the workspace's id, generated columns, and those in "derived",
 -- which defaults or triggers fill in: so they are what this database makes of the
@@ -40,9 +39,9 @@ BEGIN ATOMIC
     WITH RECURSIVE derived (col) AS (
         SELECT unnest('{agent.known_at,form.known_at,api_key.plan_api,
             api_key.plan_sequences,api_key.closed,job.is_due,job.leased_by,job.leased_until,company.domain_key,company.search,
-            company.tag_keys,contact.email_key,contact.phone_key,
-            contact.phone_digits,contact.search,contact.tag_keys,
-            conversation.search}'::text[])),
+            company.tag_keys,company.indexed_fields,contact.email_key,
+            contact.phone_key,contact.phone_digits,contact.search,
+            contact.tag_keys,conversation.search}'::text[])),
     own AS (
         SELECT c.oid, c.relname, a.attnum AS key_number, a.attname AS key
         FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
@@ -50,7 +49,7 @@ BEGIN ATOMIC
                             ELSE 'workspace_id' END
         WHERE c.relnamespace = 'crmapi'::regnamespace
           AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-          AND c.relname !~ '^(counter|contact_(change|member)|workspace_hold|erasure)$'),
+          AND c.relname !~ '^(counter|contact_change|workspace_hold|erasure)$'),
     path AS (       -- more than 64 foreign keys in a row are a circle
         SELECT o.oid, 0 AS n FROM own o
         UNION

@@ -69,11 +69,8 @@ subtest "what a search looks at (contract 7.8)" => sub {
 my $tag_keys = "(SELECT array_agg(hashtextextended(tag COLLATE \"C\",
         uuid_hash_extended(t.workspace_id, 0)) ORDER BY n)
     FROM unnest(t.tags) WITH ORDINALITY x(tag, n))";
-my $field_keys = "(SELECT array_agg(hashtextextended(m.key COLLATE \"C\",
-        jsonb_hash_extended(m.value, uuid_hash_extended(t.workspace_id, 1)))
-        ORDER BY n) FROM jsonb_each(t.custom_fields) WITH ORDINALITY
-            m(key, value, n)
-    WHERE jsonb_typeof(m.value) IN ('string', 'number', 'boolean', 'null'))";
+my $indexed_fields = "CASE WHEN t.custom_fields <> '{}' THEN
+    jsonb_build_object(t.workspace_id, t.custom_fields) END";
 # of contacts also those of addresses where there are several
 my $address_keys = join "", map { my ($list, $keys) = @$_;
     "|| (SELECT array_agg(hashtextextended(key COLLATE \"C\",
@@ -108,7 +105,7 @@ my %computed = (
             FROM jsonb_array_elements(t.phone_numbers)
                 WITH ORDINALITY x(e, n))" },
     company => {
-        tag_keys => "$tag_keys || $field_keys",
+        tag_keys => $tag_keys, indexed_fields => $indexed_fields,
         domain_key => "crmapi.fold(t.domain)",
         search => "crmapi.fold(concat(t.name, chr(31), t.domain, chr(31),
             t.industry))" },
@@ -127,10 +124,10 @@ sub computed_right {
                 t.$column) FROM crmapi.$table t WHERE workspace_id = '$s->{id}'
             AND t.$column IS DISTINCT FROM $computed{$table}{$column}")
         } sort keys %{$computed{$table}} } sort keys %computed;
-    push @wrong, map { "contact_member: $_->[0]" } sql($db, "SELECT t.id"
-        . " FROM crmapi.contact t LEFT JOIN crmapi.contact_member k"
+    push @wrong, map { "contact_change: $_->[0]" } sql($db, "SELECT t.id"
+        . " FROM crmapi.contact t LEFT JOIN crmapi.contact_change k"
         . " ON (k.workspace_id, k.id) = (t.workspace_id, t.id) WHERE t.workspace_id"
-        . " = '$s->{id}' AND k.keys IS DISTINCT FROM $field_keys");
+        . " = '$s->{id}' AND k.indexed_fields IS DISTINCT FROM $indexed_fields");
     return is_deeply(\@wrong, [], $name);
 }
 
@@ -181,7 +178,8 @@ subtest "computed columns are right however a row is written" => sub {
             computed_right($s, "$table: no $column");
         }
         for my $column (sort keys %{$computed{$table}}) {
-            my $forged = $column eq "tag_keys" ? "{1}" : "FORGED";
+            my $forged = { tag_keys => "{1}", indexed_fields => "{}" }->{$column}
+                // "FORGED";
             sql($db, "UPDATE crmapi.$table SET $column = '$forged'
                 WHERE workspace_id = '$s->{id}'");
             computed_right($s, "$table: nobody else sets $column");
@@ -210,6 +208,25 @@ subtest "computed columns are right however a row is written" => sub {
     is(total($s, "contact"), 31, "of all contacts");
 };
 
+# Each write of the row would make an entry of the index for each member.
+subtest "of large custom fields an index knows only that there are some" => sub {
+    my $s = space();
+    my ($large, $small) = map { "json_object('{a,b,c}', '{x,y," . "z" x $_ . "}')" }
+        8000, 7900;
+    for (["contact", "first_name", "contact_change"], ["company", "name", "company"]) {
+        my ($table, $name, $has) = @$_;
+        my $indexed = sub { sql($db, "SELECT k.indexed_fields FROM crmapi.$has k"
+            . " WHERE k.workspace_id = '$s->{id}' AND k.id = '$_[0]'") };
+        my $id = make($table, %{$s->{owned}}, $name => "N");
+        sql($db, "UPDATE crmapi.$table SET custom_fields = $small WHERE id = '$id'");
+        like($indexed->($id), qr/"a": "x"/, "$table: small ones are there");
+        sql($db, "UPDATE crmapi.$table SET custom_fields = $large WHERE id = '$id'");
+        is($indexed->($id), qq({"$s->{id}": true}), "$table: large ones are not");
+        sql($db, "UPDATE crmapi.$table SET custom_fields = '{}' WHERE id = '$id'");
+        is($indexed->($id), undef, "$table: none");
+    }
+};
+
 # A trigger without a list of columns is for all of them. Columns that a migration has
 # added follow tag_keys: who changes such a field sets updated_at as well.
 subtest "no event is made by a column that is no part of events" => sub {
@@ -220,8 +237,9 @@ subtest "no event is made by a column that is no part of events" => sub {
         WHERE t.tgname = 'event_update' AND cardinality(t.tgattr::int2[]) > 0
           AND a.attnum <> ALL (t.tgattr::int2[]) AND a.attnum <= (
               SELECT k.attnum FROM pg_attribute k
-              WHERE k.attrelid = c.oid AND k.attname = 'tag_keys') ORDER BY 1")],
-        ["company.tag_keys", "contact.tag_keys"],
+              WHERE k.attrelid = c.oid AND k.attname = (ARRAY['tag_keys',
+                  'indexed_fields'])[1 + (c.relname = 'company')::integer]) ORDER BY 1")],
+        ["company.indexed_fields", "company.tag_keys", "contact.tag_keys"],
         "event_update has all columns but these");
 };
 

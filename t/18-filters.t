@@ -66,6 +66,8 @@ my @values = (
     ["a,b", ["a,b"], ["a"]],
     ["\"q\"", ["\"q\""], ["q"]],
     ["\\", ["\\"], ["\\\\"]],
+    ["a\tb\n\x{1}\x{7f}'\$", ["a\tb\n\x{1}\x{7f}'\$"], ["a\tb"]],
+    ["true || true", ["true || true"], ["true"]],
     ["x" x 3000, ["x" x 3000], ["x" x 2999]],
     ["1e999", ["1e999"], ["1e99"]],
     [["38"], [], ["38", "[\"38\"]"]],
@@ -133,6 +135,13 @@ for my $path (sort keys %table) {
             "custom_fields.n" => 1 }, [reverse @both[0, 1]], "two members");
         is_found($path, { "custom_fields.way" => "two",
             search => "nothing like it" }, [], "with a search");
+        # of many or large members the index says only that there are some
+        my %large = map { +"m$_" => "x" x 50 } 1 .. 200;
+        $c->patch("/api/v1/$path/$id", { custom_fields => { %large, way => 8 } });
+        $found->("8", [$id], "beside many others");
+        $found->("7", [], "which have no other value");
+        $c->patch("/api/v1/$path/$id", { custom_fields => { way => 7 } });
+        $found->("7", [$id], "alone again");
         $c->patch("/api/v1/$path/$id", { custom_fields => undef });
         $found->("7", [], "none any more");
     };

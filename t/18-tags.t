@@ -114,7 +114,7 @@ for my $path (sort keys %table) {
     }
 }
 sql($database, "VACUUM ANALYZE crmapi.contact, crmapi.company,"
-    . " crmapi.contact_member");
+    . " crmapi.contact_change");
 
 # All nodes of a plan.
 sub nodes { my ($node) = @_; ($node, map { nodes($_) } @{$node->{Plans}}) }
@@ -169,9 +169,9 @@ for my $path (sort keys %table) {
     }
 }
 
-# The filter custom_fields.NAME reads as little. The keys of contacts have a table.
-my %scans = (contacts => ["contact_member_keys", "contact_pkey"],
-    companies => ["company_tags"]);
+# The filter custom_fields.NAME reads as little. Those of contacts are in a table beside.
+my %scans = (contacts => ["contact_fields", "contact_pkey"],
+    companies => ["company_fields"]);
 for my $path (sort keys %scans) {
     for (["large", $large], ["small", $small]) {
         my ($which, $w) = @$_;

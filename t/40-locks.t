@@ -311,7 +311,6 @@ my %LOCK = (
     card => $row->("pipeline_card", "title = 'other'"),
     company => $row->("company", "name = 'other'"),
     contact_change => $row->("contact_change", "id = id"),
-    contact_member => $row->("contact_member", "id = id"),
     conversation => $row->("conversation", "archived = true, active = false"),
     # which changes of the conversation leave alone
     "key of the conversation" => { table => "conversation", where =>
@@ -496,8 +495,6 @@ my %CALL = (
     event_feed_make => ["generating", "SELECT crmapi.event_feed_make('W', NULL)"],
     contact_updated => ["generating", "UPDATE crmapi.contact SET first_name = 'B',"
         . " updated_at = updated_at + interval '1 s' WHERE workspace_id = 'W'"],
-    contact_members => ["generating", "UPDATE crmapi.contact SET custom_fields ="
-        . " '{\"a\": []}' WHERE workspace_id = 'W'"],
     webhook_disable => ["generating", "SELECT crmapi.webhook_disable('W', '$ID',"
         . " 'r')", { job => "called job" }],
     webhook_test => ["generating", "SELECT crmapi.webhook_test('W', '$ID',"

@@ -64,7 +64,7 @@ sub by_postgres {
 }
 
 my @tables = map { "--table=crmapi.$_" } qw(workspace agent contact contact_change
-    contact_member counter event);
+    counter event);
 my %times;         # as long as PostgreSQL's, in each round
 for my $round (1 .. 3) {
     my ($there, $target) = (database(), database());

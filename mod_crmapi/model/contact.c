@@ -228,6 +228,5 @@ const crm_resource_t crm_resource_contact = {
     .fields = fields,
     .operations = operations,
     .times = "contact_change",
-    .field_keys = "contact_member",
     .merged = "contact_merged",
 };

@@ -146,13 +146,10 @@ struct crm_resource_t {
     const char *doc;
     const crm_field_t *fields;  /* ended by one without a name */
     const crm_operation_t *operations; /* ended by one without an id; or NULL */
-    /* A table with workspace_id, updated_at and id of each row, in the order of
-     * its primary key. The resource's own table has no index on updated_at
-     * then, so that an UPDATE can leave its indexes alone. NULL: it has one. */
+    /* A table with workspace_id, updated_at and id of each row, in the order of its
+     * primary key, and its indexed_fields. The resource's own table has no index on
+     * these then, so that an UPDATE can leave its indexes alone. NULL: it has them. */
     const char *times;
-    /* A table with workspace_id and id of each row that has custom fields, and their
-     * keys, for the same reason. NULL: they are in the column tag_keys. */
-    const char *field_keys;
     /* A table with the id and merged_into of rows that were merged into others:
      * their ids answer 410 with the Location of that row. NULL: there is none. */
     const char *merged;

@@ -85,30 +85,26 @@ REVOKE EXECUTE ON FUNCTION crmapi.counter_put FROM PUBLIC;
 -- The times of contacts and their events. Citus takes no other table in RETURNING,
 -- and no INSERT of an event from a SELECT. So there are two triggers.
 
--- Add a new contact to contact_change, and its custom fields to contact_member. A
--- trigger function.
+-- Add a new contact to contact_change. A trigger function.
 CREATE FUNCTION crmapi.change_add() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    INSERT INTO crmapi.contact_change (workspace_id, updated_at, id)
-    VALUES (NEW.workspace_id, NEW.updated_at, NEW.id);
-    IF NEW.custom_fields <> '{}' THEN
-        INSERT INTO crmapi.contact_member (workspace_id, id, keys)
-        VALUES (NEW.workspace_id, NEW.id,
-                crmapi.field_keys(NEW.workspace_id, NEW.custom_fields));
-    END IF;
+    INSERT INTO crmapi.contact_change (workspace_id, updated_at, id, indexed_fields)
+    VALUES (NEW.workspace_id, NEW.updated_at, NEW.id,
+            crmapi.fields_indexed(NEW.workspace_id, NEW.custom_fields));
     RETURN NULL;
 END
 $$;
 
--- Move a contact to its new updated_at. Locks: contact_change; the contact is locked
+-- Move a contact to its new updated_at, with its custom fields. Locks: contact_change; the contact is locked
 -- already. A trigger function.
 CREATE FUNCTION crmapi.change_move() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-    UPDATE crmapi.contact_change c SET updated_at = NEW.updated_at
+    UPDATE crmapi.contact_change c SET updated_at = NEW.updated_at,
+        indexed_fields = crmapi.fields_indexed(NEW.workspace_id, NEW.custom_fields)
     WHERE c.workspace_id = OLD.workspace_id AND c.updated_at = OLD.updated_at
       AND c.id = OLD.id;
     RETURN NULL;
@@ -147,7 +143,8 @@ $$;
 CREATE TRIGGER change_add AFTER INSERT ON crmapi.contact
     FOR EACH ROW EXECUTE FUNCTION crmapi.change_add();
 CREATE TRIGGER change_move AFTER UPDATE ON crmapi.contact
-    FOR EACH ROW WHEN (NEW.updated_at IS DISTINCT FROM OLD.updated_at)
+    FOR EACH ROW WHEN (NEW.updated_at IS DISTINCT FROM OLD.updated_at
+        OR NEW.custom_fields IS DISTINCT FROM OLD.custom_fields)
     EXECUTE FUNCTION crmapi.change_move();
 CREATE OR REPLACE TRIGGER event_insert AFTER INSERT ON crmapi.contact
     FOR EACH ROW EXECUTE FUNCTION crmapi.contact_event('contact.created');

@@ -36,8 +36,7 @@ WITH relation (name, api, worker) AS (VALUES
     ('company', 'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
     ('contact', 'SELECT, INSERT, UPDATE, DELETE', 'SELECT'),
     ('contact_merged', 'SELECT', 'SELECT'),
-    ('contact_change', 'SELECT, INSERT, UPDATE (updated_at)', ''),
-    ('contact_member', 'SELECT, INSERT, UPDATE (keys)', ''),
+    ('contact_change', 'SELECT, INSERT, UPDATE (updated_at, indexed_fields)', ''),
     -- a PATCH sets the inbox state; a DELETE sets deleted (specification)
     ('conversation', 'SELECT, UPDATE (human_takeover, assigned_to, assigned_at,'
         ' active, archived, archived_at, deleted, deleted_at, internal_notes,'
@@ -92,8 +91,8 @@ citus (name, api, worker) AS (VALUES    -- instead, if the database has them
 function (who, names) AS (VALUES
     ('crmapi_api',
         'answer_refusal chat_seen contact_last_contacted_at contact_merge'
-        ' contact_suppressed_of event_end event_end_at intake_key_find'
-        ' json_fits json_merge key_look_up key_may key_roll member_keys'
+        ' contact_suppressed_of event_end event_end_at fields_wanted'
+        ' intake_key_find json_fits json_merge key_look_up key_may key_roll'
         ' message_answer review_act review_digest review_times'
         ' suppression_add token_sign_page token_signed usage_add'),
     ('crmapi_worker',
@@ -118,7 +117,7 @@ function (who, names) AS (VALUES
         ' address_keys contact_keys conversation_last_activity counter_slot'
         ' digits domain_ascii domain_character email_base email_canonical'
         ' email_key email_keys event_bound event_id event_ticket event_time'
-        ' field_key field_keys fold job_about list_join list_primary list_text now_ms'
+        ' fields_indexed fold job_about list_join list_primary list_text now_ms'
         ' pacing_fit phone_ascii phone_e164 phone_key phone_keys phone_plain'
         ' phone_read punycode tag_keys'
         -- on rows: 0001-events.sql makes them
