@@ -129,6 +129,16 @@ my @GOOD = (email => "ada\@x.example", first_name => "Ada",
     terms => "on", how => "friend", what => "c", what => "a",
     website_hp => "", submit => "Send");
 
+subtest "phone is phone_number" => sub {
+    my $form = form($w, standard_fields => { email => true, phone => true });
+    is(send_form($form, email => "fon\@x.example", phone => "+49 30 901820")->status, 200,
+        "sent");
+    my $contact = $c->get("/api/v1/contacts/by-email?email=fon\@x.example")->data;
+    is($contact->{phone_numbers}[0]{phone_number}, "+49 30 901820", "the contact's number");
+    is(send_form($form, email => "fon2\@x.example", phone => "call me")->status, 422,
+        "which must be one");
+};
+
 subtest "a form from a browser" => sub {
     $w->webhook("https://hooks.example/", "form.submitted");
     my $total = total_of($c, "/conversations");

@@ -60,6 +60,7 @@ static void keep_standard(check_t *check, const crm_webform_field_t *field,
     } places[] = {
         {"email", offsetof(crm_webform_taken_t, email)},
         {"phone_number", offsetof(crm_webform_taken_t, phone)},
+        {"phone", offsetof(crm_webform_taken_t, phone)},
         {"name", offsetof(crm_webform_taken_t, name)},
     };
 

@@ -48,6 +48,7 @@ static const struct {
 } standards[] = {
     {"email", "E-mail", "email", 1},
     {"phone_number", "Phone", "phone", 1},
+    {"phone", "Phone", "phone", 0},     /* as many name it */
     {"name", "Name", "text", 1},
     {"first_name", "First name", "text", 1},
     {"last_name", "Last name", "text", 1},
