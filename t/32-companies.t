@@ -52,6 +52,7 @@ subtest "spec: bot_id and name are required" => sub {
     for my $case ([{}, "bot_id", "name"], [{ bot_id => $w->agent }, "name"],
             [{ name => "A" }, "bot_id"],
             [{ bot_id => $w->agent, name => "" }, "name"],
+            [{ bot_id => $w->agent, name => " \x{3000}" }, "name"],
             [{ bot_id => $w->agent, name => undef }, "name"],
             [{ bot_id => uuid(), name => "A" }, "bot_id"],
             [{ bot_id => $w->twin_of($w->agent), name => "A" }, "bot_id"],

@@ -118,6 +118,7 @@ subtest "spec Pipeline card: create, get" => sub {
             [{ title => "x" }, "pipeline_stage_id"],
             [{ pipeline_stage_id => $stage }, "title"],
             [{ pipeline_stage_id => $stage, title => "" }, "title"],
+            [{ pipeline_stage_id => $stage, title => " \t" }, "title"],
             [{ pipeline_stage_id => uuid(), title => "x" },
                 "pipeline_stage_id"],
             [{ pipeline_stage_id => $w->pipeline, title => "x" },
@@ -166,7 +167,7 @@ subtest "spec PATCH a card: any of its members" => sub {
     }
     record_is($c->patch($path, {}), $whole, "6.5 {} changes nothing");
     record_is($c->patch($path, $whole), $whole, "6.2 nor what GET gave");
-    for my $case ([title => undef], [title => ""],
+    for my $case ([title => undef], [title => ""], [title => "\x{a0}\x{200b}"],
             [pipeline_stage_id => undef], [pipeline_stage_id => ""],
             [pipeline_stage_id => uuid()], [order_index => undef],
             [order_index => -1], [order_index => "1"],

@@ -107,7 +107,8 @@ my %mistakes = (
         ["/steps/1/sms_body", "x" x 1601], ["/steps/0/email_subject", "a\nb"],
         ["/steps/2/voice_script", $gone], ["/steps/0/email_body", 1],
         ["/steps/1/delay", "2w"], ["/steps/1/dealy", "2d"],
-        ["/steps/3/emial_body", "x"], ["/pakcing", {}], ["/name", ""]],
+        ["/steps/3/emial_body", "x"], ["/pakcing", {}], ["/name", ""],
+        ["/name", " \x{200b}"]],
     form => [
         ["/custom_fields/n/type", "colour"], ["/custom_fields/n/max", "many"],
         ["/custom_fields/n/min", 8], ["/custom_fields/d/min", "1.1.2026"],

@@ -14,7 +14,7 @@ static const crm_field_t fields[] = {
      .flags = CRM_F_REQUIRED | CRM_F_CREATE | CRM_F_FIXED, .ref = "agent",
      .doc = "owning agent"},
     {.name = "name", .type = &crm_type_text,
-     .flags = CRM_F_REQUIRED | CRM_F_WRITABLE},
+     .flags = CRM_F_REQUIRED | CRM_F_SHOWN | CRM_F_WRITABLE},
     {.name = "domain", .type = &crm_type_text, .flags = CRM_F_OPTIONAL,
      .doc = "primary domain"},
     {.name = "website", .type = &crm_type_text,

@@ -7,6 +7,7 @@
 #include "apr_cstr.h"
 #include "apr_strings.h"
 
+#include "crm_bare.h"
 #include "crm_email.h"
 #include "crm_json_equal.h"
 #include "crm_near.h"
@@ -255,6 +256,10 @@ static const char *text_check(const crm_field_t *field, const char *text,
 {
     if (!len && (field->flags & (CRM_F_REQUIRED | CRM_F_UNIQUE))) {
         return "must not be empty";
+    }
+    if (field->flags & CRM_F_SHOWN
+        && !crm_text_shows(apr_pstrmemdup(pool, text, len))) {
+        return "must not be blank";
     }
     if (len > text_max(field)
         && crm_text_length(text, len) > text_max(field)) {

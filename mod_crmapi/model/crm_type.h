@@ -70,6 +70,8 @@ struct crm_type_t {
 
 #define CRM_F_UNIQUE    0x400   /* a text, never empty, that one row of a
                                    workspace has (contract 20.3) */
+#define CRM_F_SHOWN     0x800   /* a text that shows something: more than blanks
+                                   and what cannot be seen */
 /* A field that a client sets and changes, and one that it clears, too. */
 #define CRM_F_WRITABLE  (CRM_F_CREATE | CRM_F_UPDATE)
 #define CRM_F_OPTIONAL  (CRM_F_NULLABLE | CRM_F_WRITABLE)

@@ -13,7 +13,7 @@ static const crm_field_t fields[] = {
     {.name = "contact_id", .type = &crm_type_ref,
      .flags = CRM_F_OPTIONAL, .ref = "contact"},
     {.name = "title", .type = &crm_type_text,
-     .flags = CRM_F_REQUIRED | CRM_F_WRITABLE},
+     .flags = CRM_F_REQUIRED | CRM_F_SHOWN | CRM_F_WRITABLE},
     {.name = "description", .type = &crm_type_text,
      .flags = CRM_F_OPTIONAL, .max = 65536},
     {.name = "tags", .type = &crm_type_tags, .flags = CRM_F_WRITABLE},
