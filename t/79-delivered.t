@@ -96,6 +96,40 @@ subtest "a server that offers DSN is asked for reports" => sub {
         "an address with characters that xtext encodes");
 };
 
+subtest "an address beyond ASCII needs SMTPUTF8 (RFC 6531)" => sub {
+    my $able = CrmTest::Smtpd->new({ dsn => 1, utf8 => 1 });
+    my $old = CrmTest::Smtpd->new({ dsn => 1 });
+    my $to = "gr\x{fc}n\@x.example";
+    my $send = sub {
+        my ($smtp, $address, @copies) = @_;
+        my $worker = relay($smtp);
+        my $talk = $w->conversation("email", email => $address);
+        my $m = $w->answer($talk, { content => "x", @copies ? (cc => \@copies) : () });
+        $worker->expect_log(qr/CRM3122: .*SMTPUTF8/)
+            if $smtp == $old && grep { /gr/ } $address, @copies;
+        $worker->once;
+        my ($mail) = reverse $smtp->received;
+        utf8::decode($mail) if $mail;
+        return ($c->get("/api/v1/conversations/$talk/messages/$m->{id}?include=metadata")
+            ->data, $mail // "");
+    };
+    my ($message, $mail) = $send->($able, $to);
+    is($message->{status}, "sent", "sent by a server that offers it");
+    like($mail, qr/^X-Envelope-To: \Q$to\E$/m, "to that address");
+    like($mail, qr/^X-Envelope-Dsn: .*\bSMTPUTF8\b/m, "as it wants it");
+    like($mail, qr/^To: \Q$to\E\r?$/m, "which the header has as well");
+    ($message, $mail) = $send->($able, "ida\@x.example", $to);
+    like($mail, qr/^X-Envelope-To: \Q$to\E$/m, "a copy");
+    ($message) = $send->($old, $to);
+    is($message->{status}, "failed", "another server gets no such address");
+    like($message->{metadata}{error}, qr/SMTPUTF8/, "and the message says why");
+    ($message) = $send->($old, "ida\@x.example", $to);
+    is($message->{status}, "failed", "nor in a copy");
+    is(scalar(() = $old->received), 0, "it has got nothing");
+    ($message) = $send->($old, "ida\@b\x{fc}cher.example");
+    is($message->{status}, "sent", "a domain beyond ASCII needs none");
+};
+
 subtest "a server without DSN is asked for nothing" => sub {
     my $smtp = CrmTest::Smtpd->new;
     my ($path, $mail) = sent(relay($smtp), $smtp, "carl\@x.example");

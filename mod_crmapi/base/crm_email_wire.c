@@ -27,17 +27,21 @@ static apr_size_t host_length(const char *host)
 }
 
 /* Return whether ADDRESS has a host name, and a local part of the characters of a
- * dot-atom. */
-static int has_parts(const char *address)
+ * dot-atom; with UTF8, those beyond ASCII may be among them (RFC 6532, 3.2). */
+static int has_parts(const char *address, int utf8)
 {
     const char *at = strchr(address, '@');
+    unsigned code;
 
     if (!at || at == address || strlen(address) > 254 || !host_length(at + 1)
-        || !crm_text_valid_utf8(at, strlen(at))) {
+        || !crm_text_valid_utf8(address, strlen(address))) {
         return 0;
     }
     for (const char *c = address; c < at; c++) {
-        if (!apr_isalnum(*c) && !strchr("!#$%&'*+-/=?^_`{|}~.", *c)) {
+        int beyond = (unsigned char)*c >= 0x80;
+
+        if (beyond ? !utf8 || crm_text_steers(&code, c)
+            : !apr_isalnum(*c) && !strchr("!#$%&'*+-/=?^_`{|}~.", *c)) {
             return 0;
         }
     }
@@ -55,19 +59,31 @@ static int is_dotted(const char *address)
 
 int crm_email_wire(const char *address)
 {
-    return has_parts(address) && is_dotted(address);
+    return has_parts(address, 0) && is_dotted(address);
 }
 
 const char *crm_email_wire_quoted(const char *address, apr_pool_t *pool)
 {
     size_t len = strcspn(address, "@");
 
-    if (!has_parts(address)) {
+    if (!has_parts(address, 1)) {
         return NULL;
     }
     return is_dotted(address) ? address
            : apr_psprintf(pool, "\"%.*s\"%s", (int)len, address,
                           address + len);
+}
+
+int crm_email_wire_is_ascii(const char *address)
+{
+    size_t len = strcspn(address, "@");
+
+    for (size_t i = 0; i < len; i++) {
+        if ((unsigned char)address[i] >= 0x80) {
+            return 0;
+        }
+    }
+    return 1;
 }
 
 const char *crm_email_wire_from(const char *address, apr_pool_t *scratch_pool)
@@ -84,6 +100,6 @@ const char *crm_email_wire_to(const char *address, apr_pool_t *scratch_pool)
     const char *rule = crm_email_check(address, strlen(address), scratch_pool);
 
     return rule ? rule : crm_email_wire_quoted(address, scratch_pool) ? NULL
-           : "must have only a-z, A-Z, 0-9, !#$%&'*+-/=?^_`{|}~ and dots before its"
+           : "must have only letters, digits, !#$%&'*+-/=?^_`{|}~ and dots before its"
              " @: mails are sent to it";
 }

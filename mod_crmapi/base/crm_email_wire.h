@@ -11,8 +11,12 @@
 int crm_email_wire(const char *address);
 
 /* Return ADDRESS as it can be put there, in POOL if it is another: addresses such as
- * "a..b@example.org" and "a.@example.org" need quotes. NULL: it cannot. */
+ * "a..b@example.org" and "a.@example.org" need quotes. NULL: it cannot. One that is not
+ * crm_email_wire_is_ascii() needs a server with SMTPUTF8 (RFC 6531). */
 const char *crm_email_wire_quoted(const char *address, apr_pool_t *pool);
+
+/* Return whether ADDRESS is ASCII before its '@'. */
+int crm_email_wire_is_ascii(const char *address);
 
 /* Return NULL if mails can be sent from ADDRESS, valid UTF-8, else the error as a
  * constant text. */

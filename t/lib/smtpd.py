@@ -12,7 +12,7 @@
 # answer and X-Given have; "mute@..." is taken, and the first time the answer does
 # not come until the file FOLDER/speak is there. With DSN=1 in its environment it
 # offers DSN, and X-Envelope-Dsn has the parameters of MAIL and RCPT, in capitals; with
-# DSN=no it offers it and answers 501 to them.
+# DSN=no it offers it and answers 501 to them. With SMTPUTF8=1 it offers that.
 import asyncio
 import os
 import re
@@ -96,11 +96,11 @@ def authenticate(server, session, envelope, mechanism, data):
 
 class Loopback(Controller):
     def factory(self):
-        options = {}
+        options = dict(enable_SMTPUTF8=bool(os.environ.get("SMTPUTF8")))
         if account:
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             tls.load_cert_chain(certificate)
-            options = dict(authenticator=authenticate, auth_required=True,
+            options.update(authenticator=authenticate, auth_required=True,
                            tls_context=tls, require_starttls=True)
         return (WithDsn if dsn else SMTP)(self.handler, hostname="127.0.0.1", **options)
 

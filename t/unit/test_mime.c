@@ -536,7 +536,29 @@ START_TEST(a_foreign_domain_is_put_into_ascii)
     mail = make(&message);
     is_proper(&mail);
     ck_assert_str_eq(mail.to, "ada@xn--bcher-kva.example");
-    message.to = "äda@example.org";
+}
+END_TEST
+
+/* They need SMTPUTF8, and so does the header (RFC 6532). */
+START_TEST(a_recipient_beyond_ascii_is_written_as_it_is)
+{
+    static const char *const none[] = {
+        "a\xc2\x85@x.org", "a\xe2\x80\xae@x.org", "\xff@x.org", "\xc3@x.org"
+    };
+    crmd_message_t message = simple;
+    crmd_mail_t mail;
+
+    message.to = "äda@bücher.example";
+    mail = make(&message);
+    ck_assert_str_eq(mail.to, "äda@xn--bcher-kva.example");
+    ck_assert_ptr_nonnull(strstr(mail.text, "<äda@xn--bcher-kva.example>\n"));
+    for (size_t i = 0; i < CRM_NELTS(none); i++) {
+        message.to = none[i];
+        ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &config, 0,
+                                             crm_check_pool()));
+    }
+    message.to = simple.to;
+    message.from = "äda@example.org";
     ck_assert_ptr_nonnull(crmd_mail_make(&mail, &message, &config, 0,
                                          crm_check_pool()));
 }
@@ -775,6 +797,7 @@ int main(void)
                         COUNT(attacks));
     tcase_add_test(names, what_would_break_the_mail_is_refused);
     tcase_add_test(names, a_foreign_domain_is_put_into_ascii);
+    tcase_add_test(names, a_recipient_beyond_ascii_is_written_as_it_is);
     tcase_add_test(names, misplaced_dots_are_quoted);
     suite_add_tcase(suite, mails);
     suite_add_tcase(suite, names);

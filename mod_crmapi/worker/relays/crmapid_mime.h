@@ -7,7 +7,8 @@
 
 /* A mail, in the pool that it was made in. */
 typedef struct crmd_mail_t {
-    const char *text;           /* headers and body, LEN bytes, 7 bit */
+    const char *text;           /* headers and body, LEN bytes, 7 bit but for
+                                   addresses of recipients */
     apr_size_t len;
     const char *from;           /* the envelope's sender */
     const char *to;             /* the envelope's recipient */

@@ -66,6 +66,8 @@ typedef struct talk_t {
     char status[STATUS_SIZE];
     int accepted;               /* the sender was */
     int offers_dsn;
+    int offers_utf8;            /* SMTPUTF8 (RFC 6531) */
+    int needs_utf8;             /* a recipient is not ASCII before its @ */
     const char *dsn_from;       /* the sender with parameters of DSN; NULL: no report
                                    is asked for */
     struct curl_slist *dsn_to;
@@ -105,7 +107,8 @@ static int begin_mail(void *baton, char *ip, char *own_ip, int port,
     (void)port;
     (void)own_port;
     enter(talk, STAGE_ENVELOPE);
-    return CURL_PREREQFUNC_OK;
+    return talk->needs_utf8 && !talk->offers_utf8 ? CURL_PREREQFUNC_ABORT
+           : CURL_PREREQFUNC_OK;
 }
 
 /* CURLOPT_READFUNCTION: give libcurl more of the mail. It cannot send the final
@@ -145,15 +148,24 @@ static void keep_status(talk_t *talk, const char *text, size_t len)
     }
 }
 
+/* Return whether LINE, of the reply to EHLO, offers KEYWORD (RFC 5321, 4.1.1.1). */
+static int offers(const char *line, const char *keyword)
+{
+    size_t len = strlen(keyword);
+
+    return !strncmp(line, "250", 3) && line[3]
+           && !strncasecmp(line + 4, keyword, len)
+           && strchr(" \r\n", line[4 + len]);
+}
+
 /* Read what else matters in a line of a reply, LEN bytes at TEXT. */
 static void read_words(talk_t *talk, const char *text, size_t len)
 {
     const char *line = apr_pstrmemdup(talk->pool, text, len);
 
     if (talk->stage == STAGE_HELLO) {
-        talk->offers_dsn |= len > 7 && !strncmp(line, "250", 3)
-                            && !strncasecmp(line + 4, "DSN", 3)
-                            && strchr(" \r\n", line[7]);
+        talk->offers_dsn |= offers(line, "DSN");
+        talk->offers_utf8 |= offers(line, "SMTPUTF8");
     }
     else if (talk->stage == STAGE_ENVELOPE && *line == '2') {
         talk->accepted = 1;
@@ -321,7 +333,12 @@ static void judge(crmd_receipt_t *receipt, const talk_t *talk, CURLcode code)
 {
     long decision = decision_of(talk);
 
-    if (code == CURLE_OK || decision / 100 == 2) {
+    if (code == CURLE_ABORTED_BY_CALLBACK && talk->needs_utf8
+        && talk->stage == STAGE_ENVELOPE && !talk->offers_utf8) {
+        crmd_receipt_fill(receipt, CRMD_REFUSED, "the mail server does not offer"
+                          " SMTPUTF8, which an address beyond ASCII needs");
+    }
+    else if (code == CURLE_OK || decision / 100 == 2) {
         crmd_receipt_fill(receipt, CRMD_SENT, NULL);
         receipt->provider_id = talk->given ? talk->given
                                : talk->mail->message_id;
@@ -355,6 +372,17 @@ static struct curl_slist *recipients(const talk_t *talk,
                                                NULL));
     }
     return to;
+}
+
+/* Return whether MAIL has a recipient that needs SMTPUTF8. */
+static int needs_utf8(const crmd_mail_t *mail)
+{
+    int needs = !crm_email_wire_is_ascii(mail->to);
+
+    for (const char *const *copy = mail->copies; copy && *copy; copy++) {
+        needs |= !crm_email_wire_is_ascii(*copy);
+    }
+    return needs;
 }
 
 /* Return TEXT as xtext (RFC 3461, section 4) in POOL; NULL if it cannot be, or is
@@ -449,7 +477,8 @@ static const char *url_of(const crmd_config_t *config, apr_pool_t *pool)
 static int try_to_send(crmd_receipt_t *receipt, const crmd_mail_t *mail,
                        int asks, const crmd_config_t *config, apr_pool_t *pool)
 {
-    talk_t talk = {.pool = pool, .mail = mail, .url = config->smtp_url};
+    talk_t talk = {.pool = pool, .mail = mail, .url = config->smtp_url,
+                   .needs_utf8 = needs_utf8(mail)};
     CURL *curl = crmd_curl_create(url_of(config, pool), "smtp,smtps",
                                   config->smtp_timeout, config->smtp_ca_file,
                                   talk.text);

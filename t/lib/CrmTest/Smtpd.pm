@@ -22,7 +22,8 @@ sub needed {
 
 # Start one that wants USER and PASSWORD, if given, with the certificate (and
 # key) of a file. It may be given first: {port, before => what to put before the
-# command, dsn => 1 or "no", program => instead of smtpd.py}.
+# command, dsn => 1 or "no", utf8 => 1 if it offers SMTPUTF8, program => instead of
+# smtpd.py}.
 sub new {
     my ($class, @account) = @_;
     my $arg = ref $account[0] ? shift @account : {};
@@ -41,6 +42,7 @@ sub new {
         open(STDERR, ">", "$dir/log");
         $ENV{PORT} = $arg->{port} if $arg->{port};
         $ENV{DSN} = $arg->{dsn} if $arg->{dsn};
+        $ENV{SMTPUTF8} = 1 if $arg->{utf8};
         { exec @{$arg->{before} || []}, $python, $arg->{program}
             // "$ENV{CRM_SRCDIR}/t/lib/smtpd.py", "$dir/mail", @account }
         POSIX::_exit(127);
