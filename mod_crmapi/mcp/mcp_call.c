@@ -27,7 +27,7 @@ static void answer(crm_call_t *call, const mcp_operation_t *operation)
 }
 
 /* Refuse CALL with ERROR, a 422 that the API was not asked for: a key that is
- * revoked or has no scope comes first (contract 2). */
+ * revoked or lacks the scope comes first (contract 2). */
 static crm_error_t *refuse(crm_call_t *call, const mcp_tool_t *tool,
                            crm_error_t *error)
 {

@@ -21,25 +21,21 @@ crm_error_t *mcp_rights_read(mcp_rights_t *rights, crm_call_t *call)
 
     CRM_ERR(crm_call_dialect(call));
     crm_rest_sql(&sql, call);
-    crm_sql_add(&sql, "SELECT k.read OR k.write, k.plan_api, k.write,"
-                " k.plan_sequences, k.closed FROM" CRM_PERMIT_ROW);
+    crm_sql_add(&sql, "SELECT k.plan_api, k.write, k.plan_sequences, k.closed"
+                " FROM" CRM_PERMIT_ROW);
     CRM_ERR(crm_call_read(&rows, call, &sql, 1));
     if (!rows.count) {
         return crm_access_check(call);
     }
-    if (!is_true(&rows, 0)) {
-        error = crm_error_create(CRM_E_FORBIDDEN, "The API key has no scope",
-                                 call->pool);
-    }
-    else if (is_true(&rows, 4)) {
+    if (is_true(&rows, 3)) {
         error = crm_rest_closed(call);
     }
-    else if (!is_true(&rows, 1)) {
+    else if (!is_true(&rows, 0)) {
         error = crm_error_create(CRM_E_FORBIDDEN, "The workspace's plan does"
                                  " not include the API", call->pool);
     }
-    rights->write = is_true(&rows, 2);
-    rights->sequences = is_true(&rows, 3);
+    rights->write = is_true(&rows, 1);
+    rights->sequences = is_true(&rows, 2);
     crm_rows_drop(&rows);
     return error;
 }

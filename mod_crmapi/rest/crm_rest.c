@@ -149,10 +149,10 @@ void crm_check_ref(apr_array_header_t *checks, const char *ref,
 #define CLOSED_SECONDS 10
 
 /* The column of the first check. */
-#define FIRST_CHECK 6
+#define FIRST_CHECK 5
 
-/* Query the key's state and CHECKS: columns alive, read, write, plan_api,
- * plan_sequences, closed, then one for each check. *CLAIM_P: see
+/* Query the key's state and CHECKS: columns alive, write, plan_api, plan_sequences,
+ * closed, then one for each check. Each key may read. *CLAIM_P: see
  * crm_idempotency_claim_and(). */
 static crm_error_t *query_checks(PGresult **result_p, PGresult **claim_p,
                                  crm_call_t *call,
@@ -162,9 +162,8 @@ static crm_error_t *query_checks(PGresult **result_p, PGresult **claim_p,
 
     crm_rest_sql(&sql, call);
     /* aggregates: there is a row, also of no key */
-    crm_sql_add(&sql, "SELECT count(*) > 0, bool_or(k.read), bool_or(k.write),"
-                " bool_or(k.plan_api), bool_or(k.plan_sequences),"
-                " bool_or(k.closed)");
+    crm_sql_add(&sql, "SELECT count(*) > 0, bool_or(k.write), bool_or(k.plan_api),"
+                " bool_or(k.plan_sequences), bool_or(k.closed)");
     for (int i = 0; checks && i < checks->nelts; i++) {
         const crm_check_t *check = &APR_ARRAY_IDX(checks, i, crm_check_t);
 
@@ -204,19 +203,16 @@ static crm_error_t *scope_error(crm_call_t *call, const PGresult *result)
     const crm_endpoint_t *endpoint = crm_rest(call)->endpoint;
     const char *message;
 
-    if (!is_true(result, 1) && !is_true(result, 2)) {
-        message = "The API key has no scope";
-    }
-    else if (endpoint->write && !is_true(result, 2)) {
+    if (endpoint->write && !is_true(result, 1)) {
         message = "The API key lacks the scope write";
     }
-    else if (is_true(result, 5)) {
+    else if (is_true(result, 4)) {
         return crm_rest_closed(call);
     }
-    else if (!is_true(result, 3)) {
+    else if (!is_true(result, 2)) {
         message = "The workspace's plan does not include the API";
     }
-    else if (endpoint->operation->sequences && !is_true(result, 4)) {
+    else if (endpoint->operation->sequences && !is_true(result, 3)) {
         message = "The workspace's plan does not include sequences";
     }
     else {
