@@ -157,6 +157,25 @@ subtest "what changes between the look and the lock is left alone" => sub {
         "the worker x fell silent"]], "the job comes after those that wait");
 };
 
+subtest "what another session has locked is left to the next run" => sub {
+    plan(skip_all => "the servers of Citus do it") if CrmTest::Citus::wanted();
+    my $own = database();
+    sql($own, "INSERT INTO crmapi.workspace (id, name, slug)
+            SELECT gen_random_uuid(), 'W', 'w-' || n FROM generate_series(1, 2) n;
+        INSERT INTO crmapi.agent (id, workspace_id, name)
+            SELECT id, id, 'A' FROM crmapi.workspace");
+    for my $case (@TASKS, [@{$FOUND[2]}[0, 2 .. 4]]) {
+        my ($table, $columns, $values, $call) = @$case;
+        sql($own, "INSERT INTO crmapi.$table $columns SELECT $values
+            FROM crmapi.workspace w, generate_series(1, 1) n");
+        my $let_go = holding($own, "SELECT FROM crmapi.$table LIMIT 1 FOR UPDATE");
+        is(sql($own, "SET lock_timeout = '20 s'; SELECT crmapi.$call"), 1,
+            "$call: the other one");
+        $let_go->();
+        is(sql($own, "SELECT crmapi.$call"), 1, "then that one");
+    }
+};
+
 # Why a conversation that was created long ago is not closed by upkeep.
 subtest "many conversations that stay open, or are closed, do not hide one" => sub {
     my $own = database();
@@ -335,6 +354,9 @@ subtest "a task that was begun before the clock was set back" => sub {
     $worker->once;
     is(sql($database, "SELECT count(*) FROM crmapi.upkeep WHERE begun_at > now()
         AND task <> 't'"), 0, "by a daemon, too");
+    is_deeply([map { scalar sql($database, "SELECT crmapi.upkeep_begin('exactly',"
+        . " interval '1 hour', '2026-01-01T$_+00')") } "00:00", "00:59:59.999",
+        "01:00"], [qw(t f t)], "a time has come exactly then");
 };
 
 subtest "each task runs when it is due, whatever becomes of the others" => sub {

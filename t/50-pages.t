@@ -97,7 +97,7 @@ sub page_is {
     my %wanted = ("Content-Type" => qr{^text/html; ?charset=utf-8$}i,
         "Cache-Control" => qr/^no-store$/, "Referrer-Policy" =>
         qr/^no-referrer$/, "X-Content-Type-Options" => qr/^nosniff$/,
-        "X-Robots-Tag" => qr/noindex/, "Content-Security-Policy" =>
+        "X-Frame-Options" => qr/^DENY$/, "X-Robots-Tag" => qr/noindex/, "Content-Security-Policy" =>
         qr/^default-src 'none'; style-src 'sha256-[\w+\/]{43}='; form-action 'self'; frame-ancestors 'none'; base-uri 'none'$/);
     for my $header (sort keys %wanted) {
         my @values = $response->header($header);

@@ -130,6 +130,14 @@ subtest "21.2 keys" => sub {
             . " crmapi.api_key WHERE key_hash = sha256('$key')"));
         is($reader->call(@$call)->status, 401, "3.2 $call->[0]: once it is revoked");
     }
+    my $closed = workspace($httpd, twin => 0);
+    sql($database, "UPDATE crmapi.api_key SET closed = true WHERE workspace_id = '"
+        . $closed->id . "'");
+    my $away = CrmTest::Mcp->new($closed->client)->call("tools/list");
+    is_deeply([$away->status, $away->header("Retry-After"),
+        @{$away->json->{error}}{qw(code data)}], [503, 10, -32603,
+        { code => "service_unavailable", retry_after => 10 }],
+        "5.5 what a server cannot do now is an internal error of JSON-RPC");
     my $starter = workspace($httpd, plan => "starter", seed => 0, twin => 0);
     is(CrmTest::Mcp->new($starter->client)->call("notifications/initialized", {},
         id => undef)->status, 403, "3.3 a notification: a plan without the API");
@@ -343,6 +351,14 @@ subtest "21.2 budgets: one for reads, one for writes" => sub {
     my $big = { name => "contacts_list", arguments => { x => "y" x 70000 } };
     is($mcp->call("tools/call", $big)->header("X-RateLimit-Limit"), 2,
         "what is too large for a read is charged before it is read");
+    my $create = { name => "contacts_create", arguments => {} };
+    for (["what an earlier client's headers say", $mcp, "Mcp-Method" => "tools/list"],
+            ["a name in base64", CrmTest::Mcp->new($client), "Mcp-Name" =>
+                "=?base64?Y29udGFjdHNfY3JlYXRl?="]) {
+        my ($name, $by, @headers) = @$_;
+        is($by->call("tools/call", $create, headers => { @headers })
+            ->header("X-RateLimit-Limit"), 2, "$name: it is a write");
+    }
     $httpd->stop;
 };
 

@@ -196,13 +196,17 @@ START_TEST(a_statement_with_an_answer_is_not_sent_again)
 END_TEST
 
 /* A commit that no standby has confirmed is an error, is not repeated, and is none
- * of the next statement. */
+ * of the next statement: on a connection that is adopted, and on one of our own. */
 START_TEST(an_unconfirmed_commit_is_an_error)
 {
     static const char insert[] = "INSERT INTO test_db.row SELECT"
                                  " nextval('test_db.tries')";
     const char *seen;
 
+    if (_i) {
+        ck_assert_ptr_null(crm_conn_open(&conn, getenv("CRM_TEST_DATABASE"),
+                                         &named, pool, pool));
+    }
     look("CREATE FUNCTION test_db.warn() RETURNS trigger LANGUAGE plpgsql AS"
          " $$ BEGIN RAISE WARNING '" UNCONFIRMED "'; RETURN NULL; END $$;"
          "CREATE TRIGGER warn AFTER INSERT ON test_db.row EXECUTE FUNCTION"
@@ -422,7 +426,7 @@ int main(void)
     tcase_add_test(tests, a_session_ended_before_it_read_is_no_loss);
     tcase_add_test(tests, a_statement_rolled_back_by_a_shutdown_runs_again);
     tcase_add_test(tests, a_statement_with_an_answer_is_not_sent_again);
-    tcase_add_test(tests, an_unconfirmed_commit_is_an_error);
+    tcase_add_loop_test(tests, an_unconfirmed_commit_is_an_error, 0, 2);
     tcase_add_test(tests, a_lost_transaction_does_not_go_on);
     tcase_add_test(tests, a_statement_without_an_answer_is_not_sent_again);
     tcase_add_test(tests,
