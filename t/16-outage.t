@@ -14,8 +14,10 @@ use CrmTest::Session;
 use IO::Socket::INET ();
 
 my $port = free_port();
+# A server that is killed has what was committed: otherwise crmapid finds that an older
+# state was restored.
 my $pg = CrmTest::Postgres->get(port => $port,
-    listen_addresses => "'127.0.0.1'",
+    listen_addresses => "'127.0.0.1'", synchronous_commit => "on",
     password_encryption => "'scram-sha-256'");
 my $database = database();
 my $ROLE = $CrmTest::Postgres::API;
@@ -165,6 +167,62 @@ for my $mpm ($ENV{CRM_MPM} || "event") {
         $httpd->stop;
     };
 }
+
+# Lines of WORKER's log about the database of level warning and above.
+sub told_by {
+    my ($worker) = @_;
+    return grep { /\] (?:error|warning): CRM(?:20|300)/ } split /\n/,
+        $worker->log_text;
+}
+
+subtest "crmapid: an outage in the middle" => sub {
+    my $WORKER = $CrmTest::Postgres::WORKER;
+    my $worker = worker(database => $database, conf => { log_level => "notice" });
+    for my $signal ("INT", "QUIT", "KILL") {
+        my $before = told_by($worker);
+        ok(wait_for(sub { sql($database, "SELECT count(*) FROM pg_stat_activity
+            WHERE usename = '$WORKER'") > 1 }, 20), "it has its sessions");
+        $worker->expect_log(qr/CRM2001: database: connection to server/ => 1,
+            qr/CRM3003: / => 1);
+        $pg->halt($signal);
+        ok(wait_for(sub { $worker->log_text =~ /CRM3003(?!.*CRM3004)/s }, 20),
+            "SIG$signal: it is told");
+        my @told = told_by($worker);
+        like($told[$before], qr/:\ (?:FATAL:\ +the\ database\ system\ is\ shutting\ down
+            |No\ such\ file\ or\ directory|Connection\ refused)/x,
+            "the first line has the cause");
+        like($told[$before], qr/\buser=$WORKER\b/, "and the role");
+        $pg->resume;
+        ok(wait_for(sub { $worker->log_text =~ /CRM3004(?!.*CRM3003)/s }, 20),
+            "and its end");
+        is(scalar told_by($worker), $before + 2, "in two lines")
+            or diag(join "\n", told_by($worker));
+    }
+    sql("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE usename = '$WORKER'");
+    ok(wait_for(sub { sql($database, "SELECT count(*) FROM pg_stat_activity
+        WHERE usename = '$WORKER'") > 1 }, 20), "a session that ends has a next one");
+    is(scalar told_by($worker), 6, "which is no outage")
+        or diag(join "\n", told_by($worker));
+    $worker->stop;
+};
+
+subtest "sessions that the server ends when they are idle" => sub {
+    my @roles = ($ROLE, $CrmTest::Postgres::WORKER);
+    sql("postgres", "ALTER ROLE $_ SET idle_session_timeout = '100ms'") for @roles;
+    my $httpd = httpd(database => $database, conf => $CONF);
+    my $worker = worker(database => $database, conf => { lease => "3s" });
+    my $sessions = "SELECT string_agg(pid::text, ' ' ORDER BY pid)
+        FROM pg_stat_activity WHERE usename = '$CrmTest::Postgres::WORKER'";
+    is($httpd->client(key => $key)->get("/api/v1/agents")->status, 200, "it serves");
+    ok(wait_for(sub { (() = sql($database, $sessions) =~ / /g) > 0 }, 20),
+        "crmapid has its sessions");
+    my $before = sql($database, $sessions);
+    sleep 1;
+    is(sql($database, $sessions), $before, "and keeps them");
+    sql("postgres", "ALTER ROLE $_ RESET idle_session_timeout") for @roles;
+    $_->stop for $worker, $httpd;
+};
 
 subtest "a login that has not the rights of the API" => sub {
     sql("postgres", "ALTER ROLE $CrmTest::Postgres::WORKER PASSWORD '$PASSWORD'");

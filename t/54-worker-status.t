@@ -409,17 +409,20 @@ subtest "a folder run_dir that cannot be written" => sub {
 };
 
 subtest "a folder that goes while the database is away" => sub {
-    my @codes = (qr/CRM3013: /, qr/CRM3004: /);
+    my @codes = (qr/CRM3003: /, qr/CRM3013: /, qr/CRM3004: /);
     my @said = map { scalar(() = $second->log_lines($_)) } @codes;
+    my $says = sub {
+        my ($i) = @_;
+        ok(wait_for(sub { (() = $second->log_lines($codes[$i])) > $said[$i] },
+            20), "the log has another $codes[$i]");
+    };
     $server->halt;
     ready_is(503, "database", 3, "the database is away");
+    $says->(0);         # a shorter outage than its threads notice has no line
     rename $run_dir, "$run_dir.away" or die $!;
     $server->resume;
     ready_is(503, "run_dir", 20, "the folder is away");
-    for my $i (0, 1) {
-        ok(wait_for(sub { (() = $second->log_lines($codes[$i])) > $said[$i] },
-            20), "the log has another $codes[$i]");
-    }
+    $says->($_) for 1, 2;
     rename "$run_dir.away", $run_dir or die $!;
     ready_is(200, "ready", 10, "all is well");
 };

@@ -65,6 +65,9 @@ static const struct {
      * what event_end() has found committed, a statement behind a lock what its
      * holder did. */
     {"default_transaction_isolation", "read committed", 0},
+    /* Connections are idle between requests, and those that listen always. A server
+     * that ends such a session may do so while a statement is on its way. */
+    {"idle_session_timeout", "0", 0},
     /* JIT compilation would take longer than it saves: statements are short,
      * but some estimated costs are too high, because OFFSET is a bind. */
     {"jit", "off", 0},

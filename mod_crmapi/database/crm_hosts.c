@@ -110,6 +110,7 @@ static const char *unquoted(const char *text, apr_pool_t *result_pool)
 
 /* With what a message about a server begins, and about a host without address. */
 #define SERVER "connection to server "
+#define CLOSED "server closed the connection unexpectedly"
 #define NAME "could not translate host name "
 
 const char crm_hosts_nameless[] = NAME "\"...\" to address: " CRM_NAME_LATE;
@@ -163,7 +164,7 @@ const char *crm_hosts_cause(const char *text, apr_pool_t *result_pool)
 
 int crm_hosts_tells(const char *text)
 {
-    return strstr(text, SERVER) || strstr(text, NAME);
+    return (strstr(text, SERVER) || strstr(text, NAME)) && !strstr(text, CLOSED);
 }
 
 const char *crm_hosts_fault(const char *conninfo, apr_pool_t *result_pool)
@@ -223,6 +224,21 @@ static const char *name_of(const PQconninfoOption *options, int index,
            || strchr("/@", *host) ? NULL : host;
 }
 
+void crm_hosts_ask(const PQconninfoOption *options, apr_pool_t *pool)
+{
+    int count = count_hosts(options);
+
+    for (int i = 0; i < count; i++) {
+        const char *host = name_of(options, i, pool);
+        struct sockaddr_storage found;
+        socklen_t length;
+
+        if (host) {
+            crm_name_find(&found, &length, 1, host, NULL, 0);
+        }
+    }
+}
+
 /* Add the addresses of HOST to those of ADDRESSES, which are texts. Return NULL or why
  * there is none, as crm_name_find() does. */
 static const char *add_addresses(apr_array_header_t *addresses,
@@ -272,21 +288,6 @@ static void add_part(const char **list, int count, const char *part,
     *list = count ? apr_pstrcat(pool, *list, ",", part, NULL) : part;
 }
 
-/* Begin to ask for the COUNT names of OPTIONS' hosts, all at the same time: a silent
- * one leaves no time for others. */
-static void ask_all(const PQconninfoOption *options, int count, apr_pool_t *pool)
-{
-    for (int i = 0; i < count; i++) {
-        const char *host = name_of(options, i, pool);
-        struct sockaddr_storage found;
-        socklen_t length;
-
-        if (host) {
-            crm_name_find(&found, &length, 1, host, NULL, 0);
-        }
-    }
-}
-
 int crm_hosts_find(crm_hosts_found_t *found_p, const char *conninfo,
                    apr_time_t until, apr_pool_t *result_pool)
 {
@@ -298,7 +299,7 @@ int crm_hosts_find(crm_hosts_found_t *found_p, const char *conninfo,
     int count = count_hosts(options), names = 0, parts = 0;
 
     memset(found_p, 0, sizeof(*found_p));
-    ask_all(options, count, result_pool);
+    crm_hosts_ask(options, result_pool);
     for (int i = 0; i < count; i++) {
         const char *name = name_of(options, i, result_pool), *problem = NULL;
 
@@ -331,6 +332,7 @@ int crm_hosts_silent(const PQconninfoOption *options, apr_time_t until,
 {
     int count = count_hosts(options);
 
+    crm_hosts_ask(options, pool);
     for (int i = 0; i < count; i++) {
         const char *host = name_of(options, i, pool), *problem;
         struct sockaddr_storage found;

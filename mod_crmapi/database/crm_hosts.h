@@ -18,7 +18,8 @@ const char *crm_hosts_value(const PQconninfoOption *options,
  * be a part of a password. */
 const char *crm_hosts_cause(const char *text, apr_pool_t *result_pool);
 
-/* Return whether TEXT, of a log, says why a host cannot be connected to. */
+/* Return whether TEXT, of a log, says why a host cannot be connected to. That it closed
+ * the connection is no reason: the next attempt finds one. */
 int crm_hosts_tells(const char *text);
 
 /* Return why CONNINFO cannot be used, in RESULT_POOL, or NULL: libpq cannot
@@ -63,6 +64,10 @@ int crm_hosts_count(const char *conninfo);
 /* Return whether CONNINFO names several hosts and no connect_timeout. libpq
  * then waits for a host that does not answer, and never tries the next one. */
 int crm_hosts_hang(const char *conninfo);
+
+/* Begin to look up the names of all hosts of OPTIONS (libpq's) at the same time, so
+ * that a silent one leaves time for the others. Scratch memory is in POOL. */
+void crm_hosts_ask(const PQconninfoOption *options, apr_pool_t *pool);
 
 /* Return the addresses, as texts in RESULT_POOL, of the host number INDEX, from 0, of
  * CONNINFO. The name service has until UNTIL: see crm_name_find(). If there are none,

@@ -103,8 +103,11 @@ static apr_array_header_t *find_places(crm_probe_t *probe,
 {
     apr_time_t until = crm_time_monotonic() + time;
     apr_array_header_t *places = apr_array_make(pool, 2, sizeof(crm_params_t));
+    PQconninfoOption *options = crm_hosts_options(conninfo);
     int hosts = crm_hosts_count(conninfo);
 
+    crm_hosts_ask(options, pool);
+    PQconninfoFree(options);
     for (int i = 0; i < hosts; i++) {
         const char *fault;
         const apr_array_header_t *addresses = crm_hosts_addresses(

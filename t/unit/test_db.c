@@ -54,6 +54,7 @@ START_TEST(a_session_has_its_settings_whatever_its_role_has)
         {"jit", "on", "off", 0},
         {"gin_fuzzy_search_limit", "5", "0", 0},
         {"gin_pending_list_limit", "64kB", "256kB", 0},
+        {"idle_session_timeout", "1min", "0", 0},
         {"plan_cache_mode", "force_custom_plan", "force_generic_plan", 1},
         {"enable_seqscan", "on", "off", 1},
     };

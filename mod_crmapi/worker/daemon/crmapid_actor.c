@@ -7,11 +7,18 @@
 #include "apr_strings.h"
 
 #include "crm_cond.h"
+#include "crm_hosts.h"
 #include "crm_time.h"
 #include "crmapid_conn.h"
 #include "crmapid_journal.h"
 #include "crmapid_log.h"
 #include "crmapid_stats.h"
+
+/* Wait before the next attempt to reach the database. */
+#define DOWN_TIME apr_time_from_msec(500)
+
+/* How many times in a row the loss of a session is none of the database. */
+#define LOSSES 2
 
 /* How long the database must be unavailable until crmapid is not ready. One
  * connection may be lost. */
@@ -59,8 +66,7 @@ int crmd_actor_is_away(void)
 }
 
 /* Log ERROR of DAEMON's database, unless the same was logged last, or anything a short
- * time ago. FIRST: always. The first reason is often that the server ended a session,
- * and a later one why it begins none. */
+ * time ago. FIRST: always. */
 static void tell_reason(crmd_daemon_t *daemon, const crm_error_t *error,
                         int first, apr_pool_t *pool)
 {
@@ -98,15 +104,24 @@ static int was_cancelled(crmd_actor_t *actor, const crm_error_t *error)
                : actor->over && is_over(actor));
 }
 
-void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
+/* Return whether ERROR only says that a session of ACTOR ended, or the next one as it
+ * began. It is not yet known whether there can be another, or why not. */
+static int is_loss(crmd_actor_t *actor, const crm_error_t *error)
+{
+    int lost = error && error->outage == CRM_OUTAGE_AWAY
+               && !crm_hosts_tells(error->log);
+
+    actor->losses = lost ? actor->losses + 1 : 0;
+    return lost && actor->losses <= LOSSES;
+}
+
+/* Count and log, as crmd_actor_note() says, that a round of ACTOR failed with ERROR
+ * (NULL: it succeeded). */
+static void note(crmd_actor_t *actor, const crm_error_t *error)
 {
     crmd_daemon_t *daemon = actor->daemon;
     int cause = cause_of(error), begins;
 
-    if (error && was_cancelled(actor, error)) {
-        return;
-    }
-    crm_metrics_add(&crmd_stats.db_errors, cause == CRMD_NO_DATABASE);
     pthread_mutex_lock(&daemon->mutex);
     daemon->down[actor->down]--;
     daemon->down[cause]++;
@@ -135,6 +150,22 @@ void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error)
         __atomic_store_n(&away, crm_time_monotonic(), __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&daemon->mutex);
+}
+
+apr_interval_time_t crmd_actor_note(crmd_actor_t *actor,
+                                    const crm_error_t *error,
+                                    apr_interval_time_t wait)
+{
+    if (error && was_cancelled(actor, error)) {
+        return DOWN_TIME;
+    }
+    crm_metrics_add(&crmd_stats.db_errors, cause_of(error) == CRMD_NO_DATABASE);
+    if (is_loss(actor, error)) {
+        crmd_log_error(CRM_LOG_INFO, error);
+        return actor->losses == 1 ? 0 : DOWN_TIME;
+    }
+    note(actor, error);
+    return error ? DOWN_TIME : wait;
 }
 
 crm_error_t *crmd_actor_connect(crmd_actor_t *actor, const int *over)

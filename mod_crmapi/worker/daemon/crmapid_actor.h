@@ -15,9 +15,6 @@
 #include "crmapid_lmtp.h"
 #include "crmapid_poll.h"
 
-/* Wait before the next attempt to reach the database. */
-#define CRMD_DOWN_TIME apr_time_from_msec(500)
-
 /* Why an actor's last round failed. */
 enum { CRMD_UP, CRMD_NO_DATABASE, CRMD_NO_FOLDER, CRMD_CAUSES };
 
@@ -55,6 +52,7 @@ typedef struct crmd_actor_t {
     apr_pool_t *conn_pool;
     crm_conn_t *conn;           /* NULL: not open */
     const int *over;            /* see crmd_actor_connect() */
+    int losses;                 /* its last rounds that only lost a session */
     char job[24];               /* id of the job that it runs, or ""; protected
                                    by the daemon's mutex */
     int down;                   /* why its last round failed; the same */
@@ -77,8 +75,12 @@ crm_error_t *crmd_actor_connect(crmd_actor_t *actor, const int *over);
 /* Count that a round of ACTOR failed with ERROR (NULL: it succeeded; one that was
  * cancelled says nothing). For each cause, log when the first thread of the daemon
  * fails by it, and when none does any more. A fault that only one thread meets, such
- * as a full disk, is logged once. */
-void crmd_actor_note(crmd_actor_t *actor, const crm_error_t *error);
+ * as a full disk, is logged once. Return the time until the next round: WAIT if this
+ * one succeeded, none after the loss of a session. A next round then finds out why
+ * there is no other; if there is one, nothing is said. */
+apr_interval_time_t crmd_actor_note(crmd_actor_t *actor,
+                                    const crm_error_t *error,
+                                    apr_interval_time_t wait);
 
 /* Wait on COND for up to TIMEOUT, unless *FLAG, a member of DAEMON, is set.
  * Return *FLAG. */

@@ -47,10 +47,11 @@ static void *APR_THREAD_FUNC upkeep_main(apr_thread_t *thread, void *data)
     while (!ending) {
         crm_error_t *error = keep_up(actor);
 
-        crmd_actor_note(actor, error);
+        apr_interval_time_t next = crmd_actor_note(actor, error, wait);
+
         apr_pool_clear(actor->pool);
         ending = crmd_actor_wait(daemon, &daemon->ending, &daemon->end,
-                                 error ? CRMD_DOWN_TIME : wait);
+                                 next);
     }
     apr_pool_clear(actor->conn_pool);
     (void)thread;

@@ -129,12 +129,13 @@ void *APR_THREAD_FUNC crmd_heartbeat_main(apr_thread_t *thread, void *data)
 
     while (!ending) {
         crm_error_t *error = crmd_heartbeat(actor);
+        apr_interval_time_t wait = crmd_actor_note(actor, error,
+                                                   daemon->config->lease / 3);
 
-        crmd_actor_note(actor, error);
         crmd_notice_flush(0);
         apr_pool_clear(actor->pool);
-        ending = crmd_actor_wait(daemon, &daemon->ending, &daemon->end, error
-                                 ? CRMD_DOWN_TIME : daemon->config->lease / 3);
+        ending = crmd_actor_wait(daemon, &daemon->ending, &daemon->end,
+                                 wait);
     }
     crmd_heartbeat_end(actor);
     apr_pool_clear(actor->conn_pool);

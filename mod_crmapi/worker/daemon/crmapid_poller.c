@@ -55,11 +55,11 @@ void *APR_THREAD_FUNC crmd_poller_main(apr_thread_t *thread, void *data)
 
     while (!ending) {
         crm_error_t *error = poll_jobs(actor, &session, &next);
+        apr_interval_time_t wait = crmd_actor_note(actor, error, 0);
 
-        crmd_actor_note(actor, error);
         apr_pool_clear(actor->pool);
         ending = crmd_actor_wait(daemon, &daemon->ending, &daemon->end,
-                                 error ? CRMD_DOWN_TIME : 0);
+                                 wait);
     }
     apr_pool_clear(actor->conn_pool);
     (void)thread;

@@ -85,12 +85,12 @@ void *APR_THREAD_FUNC crmd_worker_main(apr_thread_t *thread, void *data)
     while (may_work(&wakes, daemon, actor->lane)) {
         int done = 0;
         crm_error_t *error = crmd_worker_run(&done, actor, NULL);
+        apr_interval_time_t wait = crmd_actor_note(actor, error, 0);
 
-        crmd_actor_note(actor, error);
         apr_pool_clear(actor->pool);
         if (error) {
             crmd_actor_wait(daemon, &daemon->stopping,
-                            &daemon->wake[actor->lane], CRMD_DOWN_TIME);
+                            &daemon->wake[actor->lane], wait);
         }
         else if (!done) {
             wait_for_job(daemon, actor->lane, wakes);
