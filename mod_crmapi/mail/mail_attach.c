@@ -34,14 +34,23 @@ static apr_size_t turns(const char *c)
            || (c[1] == '\x81' && last >= 0xa6 && last <= 0xa9) ? 3 : 0;
 }
 
-/* Return NAME as a file name, without slashes and what turns it, in POOL; NULL if it is
- * blank. */
+/* Return what follows the folders of NAME, a path of Windows; else NAME. */
+static const char *without_folders(const char *name)
+{
+    const char *last = name && apr_isalpha(*name) && name[1] == ':' && name[2] == '\\'
+                       ? strrchr(name, '\\') : NULL;
+
+    return last ? last + 1 : name;
+}
+
+/* Return NAME as a file name, without folders, slashes and what turns it, in POOL; NULL
+ * if it is blank. */
 static const char *file_name(const char *name, apr_pool_t *pool)
 {
     char *made = apr_pstrdup(pool, crm_mail_line(name, NAME_CHARS, pool));
     char *out = made;
 
-    for (const char *c = made; c && *c; c++) {
+    for (const char *c = without_folders(made); c && *c; c++) {
         apr_size_t len = turns(c);
 
         if (len) {

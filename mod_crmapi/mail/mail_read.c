@@ -377,6 +377,28 @@ static const char *in_order(const char *value, apr_pool_t *pool)
                           first, end);
 }
 
+/* Return VALUE, of a header, with each backslash of a path such as "C:\a\b.txt" twice,
+ * in POOL: some programs write them once, and GMime would leave them out. */
+static const char *with_folders(const char *value, apr_pool_t *pool)
+{
+    const char *path = strstr(value, ":\\"), *c = value;
+    char *made, *out;
+
+    if (!path || path < value + 3 || memcmp(path - 3, "=\"", 2)
+        || path[2] == '\\') {
+        return value;
+    }
+    out = made = apr_palloc(pool, 2 * strlen(value) + 1);
+    for (; *c; c++) {
+        *out++ = *c;
+        if (*c == '\\' && c > path && c < path + strcspn(path, "\"")) {
+            *out++ = *c;
+        }
+    }
+    *out = '\0';
+    return made;
+}
+
 /* Return the raw value of the header NAME of PART, recoded, in POOL; NULL if it
  * is missing. Encoded words may span the pieces of a parameter: then they are
  * decoded when these were joined. */
@@ -387,7 +409,7 @@ static const char *recoded(GMimeObject *part, const char *name,
         g_mime_object_get_header_list(part), name);
     const char *raw = header ? g_mime_header_get_raw_value(header) : NULL;
 
-    raw = raw ? in_order(raw, pool) : NULL;
+    raw = raw ? with_folders(in_order(raw, pool), pool) : NULL;
     return raw && !strstr(raw, "*1=") ? crm_mail_recode(raw, hint, pool) : raw;
 }
 

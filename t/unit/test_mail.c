@@ -510,6 +510,13 @@ static const struct {
     {"Content-Disposition: attachment filename=\"a b.pdf\"", "a b.pdf"},
     {"Content-Disposition: attachment, filename=a.pdf", "a.pdf"},
     {"Content-Disposition: attachment; filename=\"a.pdf", "a.pdf"},
+    /* paths of Windows, escaped and not */
+    {"Content-Disposition: attachment; filename=\"C:\\TEMP\\new\\a b.png\"; size=1",
+     "a b.png"},
+    {"Content-Disposition: attachment; filename=\"C:\\\\TEMP\\\\a.png\"", "a.png"},
+    {"Content-Type: image/png; x=\"y\\z\"; name=\"d:\\a\\\"", NULL},
+    {"Content-Disposition: attachment; filename=\"a\\b:\\c\"", "ab:c"},
+    {"Content-Disposition: attachment; filename*=utf-8''C%3A%5Ca%5Cb.txt", "b.txt"},
     /* an encoded word, in pieces */
     {"Content-Disposition: attachment; filename*0=\"=?utf-8?Q?=C3=B6\";\n"
      " filename*1=\"l.pdf?=\"", "öl.pdf"},
