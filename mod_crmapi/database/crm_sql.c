@@ -120,21 +120,19 @@ static void add_element(crm_buf_t *buf, const char *string)
     crm_buf_putc(buf, '"');
 }
 
-const char *crm_sql_array(const apr_array_header_t *strings,
+const char *crm_sql_words(const char *const *words, int count,
                           apr_pool_t *result_pool)
 {
     crm_buf_t buf;
 
     crm_buf_init(&buf, 64, result_pool);
     crm_buf_putc(&buf, '{');
-    for (int i = 0; i < strings->nelts; i++) {
-        const char *string = APR_ARRAY_IDX(strings, i, const char *);
-
+    for (int i = 0; i < count; i++) {
         if (i) {
             crm_buf_putc(&buf, ',');
         }
-        if (string) {
-            add_element(&buf, string);
+        if (words[i]) {
+            add_element(&buf, words[i]);
         }
         else {
             crm_buf_puts(&buf, "NULL");
@@ -143,6 +141,13 @@ const char *crm_sql_array(const apr_array_header_t *strings,
     crm_buf_putc(&buf, '}');
     crm_buf_putc(&buf, '\0');
     return buf.data;
+}
+
+const char *crm_sql_array(const apr_array_header_t *strings,
+                          apr_pool_t *result_pool)
+{
+    return crm_sql_words((const char *const *)(const void *)strings->elts,
+                         strings->nelts, result_pool);
 }
 
 void crm_sql_bind_array(crm_sql_t *sql, const apr_array_header_t *strings,

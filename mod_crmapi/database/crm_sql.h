@@ -138,4 +138,8 @@ void crm_sql_write(crm_sql_t *sql, int row, const char *table);
 const char *crm_sql_array(const apr_array_header_t *strings,
                           apr_pool_t *result_pool);
 
+/* The same of the COUNT WORDS. */
+const char *crm_sql_words(const char *const *words, int count,
+                          apr_pool_t *result_pool);
+
 #endif /* CRM_SQL_H */

@@ -91,18 +91,6 @@ enum { ID, ROLE, CONTENT, CREATED_AT, CLIENT_ID, AUTHOR, ATTACHMENTS,
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Return COUNT IDS as a bind of an array, in POOL. */
-static const char *array_of(const char *const *ids, int count,
-                            apr_pool_t *pool)
-{
-    apr_array_header_t *texts = apr_array_make(pool, count, sizeof(char *));
-
-    for (int i = 0; i < count; i++) {
-        APR_ARRAY_PUSH(texts, const char *) = ids[i];
-    }
-    return crm_sql_array(texts, pool);
-}
-
 crm_error_t *crm_chat_conversations(crm_chat_conversations_t *list,
                                     crm_chat_t *chat)
 {
@@ -127,7 +115,7 @@ crm_error_t *crm_chat_conversations(crm_chat_conversations_t *list,
                            ? list->unseen : since;
         }
     }
-    list->array = array_of(list->ids, list->count, chat->call->pool);
+    list->array = crm_sql_words(list->ids, list->count, chat->call->pool);
     return NULL;
 }
 
@@ -175,8 +163,8 @@ crm_error_t *crm_chat_latest(PGresult **messages_p, crm_chat_cursor_t *cursor,
      * twice rather than never. */
     CRM_ERR(crm_call_run(&end, chat->call, end_sql, 2, values));
     read_cursor(cursor, end, 0);
-    values[1] = array_of(&list->open, list->open != NULL,
-                         chat->call->pool);
+    values[1] = crm_sql_words(&list->open, list->open != NULL,
+                              chat->call->pool);
     return crm_call_run(messages_p, chat->call, latest_sql, 2, values);
 }
 

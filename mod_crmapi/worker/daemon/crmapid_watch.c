@@ -14,6 +14,7 @@
 
 #include "crm_db.h"
 #include "crm_schema.h"
+#include "crm_sql.h"
 #include "crm_sql_print.h"
 #include "crm_time.h"
 #include "crmapid_actor.h"
@@ -112,21 +113,10 @@ static const char count_sql[] = CRM_SQL_PLAIN
     " WHERE j.state IN ('ready', 'leased', 'dead')"
     " AND j.lane = ANY ($1::text[])) j GROUP BY j.lane";
 
-/* Return the names of all lanes as a PostgreSQL array. */
-static const char *lane_names(apr_pool_t *pool)
-{
-    apr_array_header_t *names = apr_array_make(pool, CRMD_LANES,
-                                               sizeof(char *));
-
-    for (int i = 0; i < CRMD_LANES; i++) {
-        APR_ARRAY_PUSH(names, const char *) = crmd_lanes[i];
-    }
-    return crm_sql_array(names, pool);
-}
-
 static crm_error_t *count_jobs(crmd_watch_t *watch)
 {
-    const char *values[1] = {lane_names(watch->pool)};
+    const char *values[1] = {crm_sql_words(crmd_lanes, CRMD_LANES,
+                                           watch->pool)};
     crm_stmt_t stmt = {crm_sql_form(count_sql, watch->distributed, watch->pool),
                        1, values};
     crmd_counts_t counts[CRMD_LANES];
