@@ -10,7 +10,6 @@
 #include "crm_json.h"
 #include "crm_key.h"
 #include "crm_secret.h"
-#include "crmapictl_field.h"
 #include "crmapictl_url.h"
 
 #define SECRET_PREFIX "whsec_"

@@ -16,6 +16,7 @@
 #include "mail_address.h"
 #include "mail_auth.h"
 #include "mail_body.h"
+#include "mail_id.h"
 #include "mail_kind.h"
 #include "mail_person.h"
 #include "mail_read.h"

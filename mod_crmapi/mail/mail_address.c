@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_address.c: addresses and Message-IDs in headers */
+/* mail_address.c: addresses in headers */
 #include "mail_address.h"
 
 #include <string.h>
 #include <strings.h>
 
-#include "apr_lib.h"
 #include "apr_strings.h"
 
 #include "crm_array.h"
@@ -17,7 +16,6 @@
 #include "mail_word.h"
 
 #define NAME_CHARS 1000
-#define ID_BYTES 998            /* length of a line (RFC 5322, 2.1.1) */
 
 /* A function that is called for each address. Returns 1 to stop. */
 typedef int (*visit_fn)(void *baton, const char *address, const char *name);
@@ -103,10 +101,7 @@ static int visit_list(InternetAddressList *list, sent_t *sent, visit_fn visit,
     return 0;
 }
 
-/* Return VALUE, a header, as it was before some programs escaped its brackets and
- * quotes for HTML; in POOL if it is another. With a quote that is not escaped nothing
- * is: "&quot; &lt;"@example.org is an address (RFC 5322, 3.4.1). */
-static const char *unescaped(const char *value, apr_pool_t *pool)
+const char *crm_mail_unescape(const char *value, apr_pool_t *pool)
 {
     static const struct {
         const char *name;
@@ -139,7 +134,7 @@ static const char *as_meant(const char *value, apr_pool_t *pool)
 {
     char *made, *out;
 
-    value = unescaped(value, pool);
+    value = crm_mail_unescape(value, pool);
     value += strspn(value, " \t\r\n");
     if (*value != '\\' || !value[1] || !strchr("\"'", value[1])) {
         return value;
@@ -488,8 +483,7 @@ void crm_mail_mailboxes(apr_array_header_t *list, GMimeMessage *mime,
     visit_headers(mime, name, add_mailbox, list, pool);
 }
 
-/* A visit_fn: add ADDRESS, or another text, to the list BATON, unless it is
- * there. */
+/* A visit_fn: add ADDRESS to the list BATON, unless it is there. */
 static int add_address(void *baton, const char *address, const char *name)
 {
     apr_array_header_t *list = baton;
@@ -508,125 +502,4 @@ void crm_mail_addresses(apr_array_header_t *list, GMimeMessage *mime,
                         const char *name, apr_pool_t *pool)
 {
     visit_headers(mime, name, add_address, list, pool);
-}
-
-/* ---- Message-IDs --------------------------------------------------------- */
-
-/* Add the LEN bytes at ID, a Message-ID without brackets, to the end of LIST, unless
- * nothing stands before its '@', as some programs write it in each mail.
- * If it is there already it is moved. If LIST is full, the second entry is
- * dropped: the first identifies the thread. White space in ID comes from
- * folding and is removed. */
-static void add_id(apr_array_header_t *list, const char *id, apr_size_t len)
-{
-    char *made = apr_palloc(list->pool, len + 3), *out = made;
-    const char **all;
-    int at;
-
-    *out++ = '<';
-    for (apr_size_t i = 0; i < len; i++) {
-        if (id[i] > ' ' && id[i] != 0x7f) {
-            *out++ = id[i];
-        }
-        else if ((unsigned char)id[i] >= 0x80) {
-            *out++ = id[i];
-        }
-    }
-    *out++ = '>';
-    *out = '\0';
-    if (out - made < 3 || out - made > ID_BYTES || made[1] == '@'
-        || !crm_text_valid_utf8(made, (apr_size_t)(out - made))) {
-        return;
-    }
-    all = (const char **)(void *)list->elts;
-    for (at = 0; at < list->nelts && strcmp(all[at], made); at++) {
-    }
-    if (at == list->nelts && list->nelts == CRM_MAIL_LIST_MAX) {
-        at = 1;
-    }
-    if (at < list->nelts) {
-        memmove(all + at, all + at + 1,
-                sizeof(*all) * (size_t)(list->nelts - at - 1));
-        list->nelts--;
-    }
-    APR_ARRAY_PUSH(list, const char *) = made;
-}
-
-/* Those in brackets; without brackets, the words with an '@'. */
-void crm_mail_add_ids(apr_array_header_t *list, const char *value)
-{
-    const char *open = strchr(value, '<');
-
-    if (!open) {
-        while (*value) {
-            apr_size_t len = strcspn(value, " \t\r\n,;>");
-
-            if (memchr(value, '@', len)) {
-                add_id(list, value, len);
-            }
-            value += len;
-            value += strspn(value, " \t\r\n,;>");
-        }
-    }
-    while (open) {
-        apr_size_t len = strcspn(++open, "<>");
-
-        add_id(list, open, len);
-        open = strchr(open + len, '<');
-    }
-}
-
-/* Return VALUE, a header with ids, as it was before some programs wrote it as
- * encoded words or escaped its brackets for HTML; in POOL if it is another. */
-static const char *plain_ids(const char *value, apr_pool_t *pool)
-{
-    return unescaped(strstr(value, "=?") ? crm_mail_decode(value, NULL, pool)
-                     : value, pool);
-}
-
-void crm_mail_ids(apr_array_header_t *list, GMimeMessage *mime,
-                  const char *name, apr_pool_t *pool)
-{
-    GMimeHeaderList *headers =
-        g_mime_object_get_header_list(GMIME_OBJECT(mime));
-    int count = g_mime_header_list_get_count(headers);
-
-    for (int i = 0; i < count; i++) {
-        GMimeHeader *header = g_mime_header_list_get_header_at(headers, i);
-        const char *raw = g_mime_header_get_raw_value(header);
-
-        if (raw && !strcasecmp(g_mime_header_get_name(header), name)) {
-            crm_mail_add_ids(list, plain_ids(raw, pool));
-        }
-    }
-}
-
-/* ---- reply tokens -------------------------------------------------------- */
-
-#define TOKEN_LEN 32            /* hexadecimal digits */
-
-int crm_mail_add_token(apr_array_header_t *list, const char *text)
-{
-    char *token;
-
-    text += strspn(text, " \t");
-    if (strspn(text, "0123456789abcdefABCDEF") != TOKEN_LEN) {
-        return 0;
-    }
-    /* Some servers change the case of local parts. */
-    token = apr_pstrmemdup(list->pool, text, TOKEN_LEN);
-    for (char *c = token; *c; c++) {
-        *c = (char)apr_tolower(*c);
-    }
-    add_address(list, token, NULL);     /* once */
-    return 1;
-}
-
-void crm_mail_address_token(apr_array_header_t *list, const char *address)
-{
-    const char *at = strrchr(address, '@');
-
-    if (at && at - address > TOKEN_LEN + 1 && at[-TOKEN_LEN - 1] == '+') {
-        crm_mail_add_token(list, at - TOKEN_LEN);
-    }
 }

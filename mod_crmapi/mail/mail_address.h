@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mail_address.h: addresses and Message-IDs in headers */
+/* mail_address.h: addresses in headers */
 #ifndef CRM_MAIL_ADDRESS_H
 #define CRM_MAIL_ADDRESS_H
 
@@ -22,19 +22,9 @@ void crm_mail_mailboxes(apr_array_header_t *list, GMimeMessage *mime,
 void crm_mail_addresses(apr_array_header_t *list, GMimeMessage *mime,
                         const char *name, apr_pool_t *pool);
 
-/* Add the Message-IDs in all headers NAME of MIME to LIST. */
-void crm_mail_ids(apr_array_header_t *list, GMimeMessage *mime,
-                  const char *name, apr_pool_t *pool);
-
-/* Add the Message-IDs in VALUE, the text of a header, to LIST. */
-void crm_mail_add_ids(apr_array_header_t *list, const char *value);
-
-/* Add the reply token that TEXT begins with, after blanks, to LIST (of const
- * char *). Return whether there is one. */
-int crm_mail_add_token(apr_array_header_t *list, const char *text);
-
-/* Add the reply token in ADDRESS, after the last '+' of its local part, to
- * LIST, if there is one. */
-void crm_mail_address_token(apr_array_header_t *list, const char *address);
+/* Return VALUE, a header, as it was before some programs escaped its brackets and
+ * quotes for HTML; in POOL if it is another. With a quote that is not escaped nothing
+ * is: "&quot; &lt;"@example.org is an address (RFC 5322, 3.4.1). */
+const char *crm_mail_unescape(const char *value, apr_pool_t *pool);
 
 #endif /* CRM_MAIL_ADDRESS_H */

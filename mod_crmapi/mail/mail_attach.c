@@ -10,13 +10,13 @@
 
 #include "crm_array.h"
 #include "crm_disposition.h"
-#include "mail_address.h"
 #include "mail_body.h"
 #include "mail_charset.h"
+#include "mail_id.h"
 #include "mail_label.h"
 #include "mail_read.h"
-#include "mail_smime.h"
 #include "mail_rtf.h"
+#include "mail_smime.h"
 #include "mail_tnef.h"
 #include "mail_tree.h"
 

@@ -11,6 +11,7 @@
 #include "crm_text.h"
 #include "mail_address.h"
 #include "mail_charset.h"
+#include "mail_id.h"
 #include "mail_read.h"
 #include "mail_returned.h"
 

@@ -11,7 +11,7 @@
 #include "crm_db.h"
 #include "crm_email.h"
 #include "crm_sql.h"
-#include "mail_address.h"
+#include "mail_id.h"
 #include "mail_json.h"
 
 /* ---- the state in the database ------------------------------------------- */

@@ -9,7 +9,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
-#include "mail_address.h"
+#include "mail_id.h"
 #include "mail_read.h"
 
 #define DEPTH 8

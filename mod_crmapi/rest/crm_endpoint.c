@@ -10,6 +10,7 @@
 #include "crm_op_file.h"
 #include "crm_op_list.h"
 #include "crm_op_log.h"
+#include "crm_op_update.h"
 
 /* Of crm_endpoint_t; set once in each process before threads start, read-only
  * afterwards. */

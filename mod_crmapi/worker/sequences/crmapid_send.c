@@ -6,20 +6,16 @@
 #include <string.h>
 #include <strings.h>
 
-#include "apr_base64.h"
 #include "apr_strings.h"
 
 #include "crm_db.h"
 #include "crm_email.h"
-#include "crm_json.h"
-#include "crm_phone.h"
 #include "crm_time.h"
-#include "crm_value.h"
 #include "crmapid_link.h"
 #include "crmapid_log.h"
 #include "crmapid_mark.h"
-#include "crmapid_markdown.h"
 #include "crmapid_notice.h"
+#include "crmapid_outgoing.h"
 #include "crmapid_relay.h"
 #include "crmapid_stats.h"
 
@@ -32,194 +28,6 @@
 
 /* Wait before the retry if it is unknown whether the take was committed. */
 #define RETAKE_WAIT apr_time_from_sec(1)
-
-/* A message that is being sent. */
-typedef struct sending_t {
-    crmd_work_t *work;
-    const crmd_source_t *source;
-    const char *group;          /* the id of its enrollment or conversation */
-    const char *id;             /* its own */
-    const char *part;           /* a step's number */
-    apr_int64_t number;         /* of crmapi.mark_next() */
-    apr_time_t asked;           /* when it was to be taken, on
-                                   crm_time_monotonic() */
-    const char *link;           /* head of the unsubscribe token, or NULL */
-    const crmd_relay_t *relay;
-    const char *own;            /* the agent's address that it is from, */
-    const char *agent_email;    /* and its agent_email; or NULL */
-    int was_sending;            /* it was taken before this attempt */
-    int doubtful;               /* an earlier attempt may have sent it: any
-                                   verdict but CRMD_SENT leaves that unknown */
-    crmd_message_t message;
-    crmd_receipt_t receipt;
-} sending_t;
-
-/* The columns of a source's "read". */
-enum {
-    CHANNEL, TO, SUBJECT, TEXT, OBJECTIVE, FROM_EMAIL, AGENT_EMAIL, FROM_PHONE,
-    FROM_NAME, TO_NAME, PART, TAKEN, CONTENT_TYPE, COPIES, HAS_FILES, VOICE,
-    VIA
-};
-
-/* The columns of a source's "files". */
-enum { FILE_NAME, FILE_TYPE, FILE_DATA };
-
-/* Return VALUE if it is not NULL, else DEFAULT_VALUE if it is not "", else
- * NULL. */
-static const char *or_else(const char *value, const char *default_value)
-{
-    return value ? value : *default_value ? default_value : NULL;
-}
-
-/* Return the E.164 form of the number NUMBER (may be NULL), in POOL; NUMBER itself
- * if it has none: senders may have short codes and names. */
-static const char *number_of(const char *number, apr_pool_t *pool)
-{
-    return number ? crm_phone_key(number, pool) : NULL;
-}
-
-/* Set the copies of MESSAGE to those of JSON, an array of addresses or NULL, as
- * they go over the wire, without its recipient. One without such a form makes it
- * unusable. */
-static void set_copies(crmd_message_t *message, const char *json,
-                       apr_pool_t *pool)
-{
-    json_object *list = json ? json_tokener_parse(json) : NULL;
-    size_t count = crm_json_count(list);
-    const char **copies = apr_pcalloc(pool, (count + 1) * sizeof(*copies));
-
-    message->copies = copies;
-    for (size_t i = 0; i < count && message->to; i++) {
-        *copies = crmd_relay_wire(message->channel, json_object_get_string(
-            json_object_array_get_idx(list, i)), pool);
-        if (!*copies) {
-            message->to = NULL;
-        }
-        else if (strcmp(*copies, message->to)) {
-            copies++;
-        }
-    }
-    *copies = NULL;
-    json_object_put(list);
-}
-
-static int is_mail(const crmd_message_t *message)
-{
-    return crm_channel_is(message->channel, CRM_CHANNEL_EMAIL);
-}
-
-/* Set what only a mail has, from the first row of RESULT. */
-static void make_mail(sending_t *sending, const PGresult *result)
-{
-    const crmd_config_t *config = sending->work->config;
-    const char *type = crm_db_value(result, 0, CONTENT_TYPE);
-    crmd_message_t *message = &sending->message;
-    apr_pool_t *pool = sending->work->pool;
-
-    message->from = or_else(crm_db_value(result, 0, FROM_EMAIL),
-                            config->mail_from);
-    sending->own = crm_db_value(result, 0, FROM_EMAIL);
-    sending->agent_email = crm_db_value(result, 0, AGENT_EMAIL);
-    message->subject = crm_db_value(result, 0, SUBJECT);
-    message->subject_whole = sending->source->subject_whole;
-    set_copies(message, crm_db_value(result, 0, COPIES), pool);
-    if (message->text && type && !strcmp(type, "text/markdown")) {
-        message->html = crmd_markdown_html(message->text, pool);
-    }
-    if (sending->source->unsubscribe) {
-        sending->link = crmd_link_unsubscribe_head(
-            config, message->workspace_id, sending->id, pool);
-    }
-}
-
-/* Fill SENDING's message from the first row of RESULT. */
-static void make_message(sending_t *sending, const PGresult *result)
-{
-    const crmd_config_t *config = sending->work->config;
-    crmd_message_t *message = &sending->message;
-    apr_pool_t *pool = sending->work->pool;
-    int sms;
-
-    sending->part = PQgetvalue(result, 0, PART);
-    sending->was_sending = *PQgetvalue(result, 0, TAKEN) == 't';
-    message->channel = crm_channel_way(PQgetvalue(result, 0, CHANNEL));
-    message->id = sending->id;
-    message->workspace_id = sending->work->job->workspace_id;
-    message->to = crmd_relay_wire(message->channel,
-                                  crm_db_value(result, 0, TO), pool);
-    message->to_name = crm_db_value(result, 0, TO_NAME);
-    if (message->to_name) {     /* a stranger may have given name and address */
-        message->to_name = crm_value_show(message->to_name, pool);
-    }
-    message->from_name = crm_db_value(result, 0, FROM_NAME);
-    message->text = crm_db_value(result, 0, TEXT);
-    if (is_mail(message)) {
-        make_mail(sending, result);
-    }
-    else {
-        sms = crm_channel_is(message->channel, CRM_CHANNEL_TEXT);
-        message->from = number_of(or_else(crm_db_value(result, 0, FROM_PHONE),
-                                          sms ? config->sms_from
-                                          : config->voice_from), pool);
-        message->objective = crm_db_value(result, 0, OBJECTIVE);
-        message->voice = crm_db_value(result, 0, VOICE);
-        message->via = sms ? crm_db_value(result, 0, VIA) : NULL;
-    }
-    sending->relay = crmd_relay_of(config, message->channel);
-}
-
-/* Set the files of SENDING's message. Errors: those of a query. */
-static crm_error_t *read_files(sending_t *sending, const char *const *values)
-{
-    crmd_work_t *work = sending->work;
-    PGresult *result;
-    crmd_file_t *files;
-    int count;
-
-    CRM_ERR(crmd_query(&result, work, sending->source->files, 2, values));
-    count = PQntuples(result);
-    files = apr_pcalloc(work->pool, (apr_size_t)(count + 1) * sizeof(*files));
-    for (int i = 0; i < count; i++) {
-        const char *data = PQgetvalue(result, i, FILE_DATA);
-        char *bytes = apr_palloc(work->pool, strlen(data) + 1);
-
-        files[i].name = PQgetvalue(result, i, FILE_NAME);
-        files[i].type = PQgetvalue(result, i, FILE_TYPE);
-        files[i].len = (apr_size_t)apr_base64_decode_binary(
-            (unsigned char *)bytes, data);
-        files[i].data = bytes;
-    }
-    sending->message.files = files;
-    sending->message.file_count = count;
-    return NULL;
-}
-
-/* Read the message of WORK's job from SOURCE into SENDING; *EXISTS_P = whether
- * it exists. */
-static crm_error_t *read_message(int *exists_p, sending_t *sending,
-                                 crmd_work_t *work,
-                                 const crmd_source_t *source)
-{
-    const char *values[2];
-    PGresult *result;
-
-    memset(sending, 0, sizeof(*sending));
-    sending->work = work;
-    sending->source = source;
-    sending->group = crmd_payload(work, source->group_member);
-    sending->id = crmd_payload(work, source->id_member);
-    values[0] = work->job->workspace_id;
-    values[1] = sending->id;
-    CRM_ERR(crmd_query(&result, work, source->read, 2, values));
-    *exists_p = PQntuples(result) > 0;
-    if (*exists_p) {
-        make_message(sending, result);
-        if (source->files && *PQgetvalue(result, 0, HAS_FILES) == 't') {
-            return read_files(sending, values);
-        }
-    }
-    return NULL;
-}
 
 /* The columns of a source's "take". */
 enum { VERDICT, UNTIL, NUMBER, MAC, MESSAGE_ID, TOKEN, REFERENCES, THREAD_INDEX };
@@ -243,7 +51,7 @@ static const char *with_token(const char *address, const char *token,
 
 /* Set what replies to SENDING's mail, and reports about it, are known by
  * (contract 18.4), from RESULT of the take. */
-static void set_thread(sending_t *sending, const PGresult *result)
+static void set_thread(crmd_outgoing_t *sending, const PGresult *result)
 {
     crmd_message_t *message = &sending->message;
     apr_pool_t *pool = sending->work->pool;
@@ -282,7 +90,7 @@ static const char *wires_of(const crmd_message_t *message, apr_pool_t *pool)
 
 /* Take the message of SENDING; set *VERDICT_P and *UNTIL_P to the result. */
 static crm_error_t *take(const char **verdict_p, const char **until_p,
-                         sending_t *sending)
+                         crmd_outgoing_t *sending)
 {
     crmd_work_t *work = sending->work;
     const char *values[12];
@@ -311,11 +119,11 @@ static crm_error_t *take(const char **verdict_p, const char **until_p,
 
 /* Set *IS_P to whether the workspace may send from the address of SENDING's mail
  * (contract 14.8). */
-static crm_error_t *may_send(int *is_p, const sending_t *sending)
+static crm_error_t *may_send(int *is_p, const crmd_outgoing_t *sending)
 {
     crmd_work_t *work = sending->work;
     const crmd_message_t *message = &sending->message;
-    const char *from = message->from && is_mail(message)
+    const char *from = message->from && crmd_outgoing_is_mail(message)
                        ? crm_email_canonical(message->from, work->pool) : NULL;
     const char *values[3] = {
         work->job->workspace_id, from ? strrchr(from, '@') + 1 : "",
@@ -324,11 +132,11 @@ static crm_error_t *may_send(int *is_p, const sending_t *sending)
     PGresult *result;
 
     *is_p = 1;
-    if (!is_mail(message)) {
+    if (!crmd_outgoing_is_mail(message)) {
         return NULL;
     }
-    CRM_ERR(crmd_query(&result, work, "SELECT CASE WHEN w.sender_domains IS NULL"
-                       " THEN $3::boolean ELSE $2::text = ANY"
+    CRM_ERR(crmd_query(&result, work, "SELECT CASE WHEN w.sender_domains IS"
+                       " NULL THEN $3::boolean ELSE $2::text = ANY"
                        " (w.sender_domains) END FROM crmapi.workspace w"
                        " WHERE w.id = $1::uuid", 3, values));
     *is_p = PQntuples(result) && *PQgetvalue(result, 0, 0) == 't';
@@ -337,7 +145,8 @@ static crm_error_t *may_send(int *is_p, const sending_t *sending)
 
 /* Write to the journal that ENTRY, the message of SENDING, was not handed over. If
  * an earlier attempt may have sent it, that is not known. */
-static void free_entry(const crmd_sending_t *entry, const sending_t *sending)
+static void free_entry(const crmd_sending_t *entry,
+                       const crmd_outgoing_t *sending)
 {
     if (!sending->doubtful) {
         crmd_mark_end(entry, "free", NULL, sending->work);
@@ -347,7 +156,7 @@ static void free_entry(const crmd_sending_t *entry, const sending_t *sending)
 /* Write to the journal that the message of SENDING is about to be handed over,
  * hand it to its relay, and write how that ended. Errors: those of
  * crmd_work_still(); then it was not handed over. */
-static crm_error_t *send_message(sending_t *sending)
+static crm_error_t *send_message(crmd_outgoing_t *sending)
 {
     crmd_work_t *work = sending->work;
     const crmd_sending_t entry = {
@@ -382,7 +191,7 @@ static crm_error_t *send_message(sending_t *sending)
 /* Run SQL, which records the result of SENDING and ends its job. Its COUNT
  * parameters are the lease, the group, the id, MORE and LAST. Retry while the
  * database is unavailable, up to RECORD_TIME. */
-static crm_error_t *record(const sending_t *sending, const char *sql,
+static crm_error_t *record(const crmd_outgoing_t *sending, const char *sql,
                            int count, const char *more, const char *last)
 {
     crmd_work_t *work = sending->work;
@@ -410,7 +219,7 @@ static crm_error_t *record(const sending_t *sending, const char *sql,
 
 /* Count that SENDING ended with RESULT, CRMD_STEP_*, and was recorded without
  * ERROR. Return ERROR. */
-static crm_error_t *counted(crm_error_t *error, const sending_t *sending,
+static crm_error_t *counted(crm_error_t *error, const crmd_outgoing_t *sending,
                             int result)
 {
     int number = crmd_relay_number(sending->relay);
@@ -421,7 +230,7 @@ static crm_error_t *counted(crm_error_t *error, const sending_t *sending,
     return error;
 }
 
-static crm_error_t *record_sent(const sending_t *sending)
+static crm_error_t *record_sent(const crmd_outgoing_t *sending)
 {
     crmd_logf(CRM_LOG_INFO, "CRM3121: %s %s was sent by %s",
               sending->source->word, sending->id, sending->relay->name);
@@ -436,7 +245,7 @@ static const char unknown[] = "delivery_unknown";
 /* Log that SENDING was not sent because of REASON, and is retried or not. A relay that
  * is away fails all messages: that is a warning a minute. What may have been sent is
  * one each. */
-static void log_failed(const sending_t *sending, const char *reason,
+static void log_failed(const crmd_outgoing_t *sending, const char *reason,
                        int retried)
 {
     static crmd_repeated_t repeated[CRMD_STATS_RELAYS][2];
@@ -456,7 +265,7 @@ static void log_failed(const sending_t *sending, const char *reason,
 
 /* Record that SENDING was not sent because of REASON. It is retried after WAIT;
  * 0: never. */
-static crm_error_t *record_failed(const sending_t *sending,
+static crm_error_t *record_failed(const crmd_outgoing_t *sending,
                                   const char *reason, apr_interval_time_t wait)
 {
     crmd_work_t *work = sending->work;
@@ -475,12 +284,13 @@ static crm_error_t *record_failed(const sending_t *sending,
                     : NULL), sending, result);
 }
 
-static crm_error_t *record_wait(const sending_t *sending, const char *until)
+static crm_error_t *record_wait(const crmd_outgoing_t *sending,
+                                const char *until)
 {
     return record(sending, sending->source->wait, 7, until, NULL);
 }
 
-static apr_interval_time_t wait_of(const sending_t *sending)
+static apr_interval_time_t wait_of(const crmd_outgoing_t *sending)
 {
     apr_interval_time_t wait = crmd_backoff(sending->work->job->attempts,
                                             FIRST_WAIT, LAST_WAIT);
@@ -490,7 +300,7 @@ static apr_interval_time_t wait_of(const sending_t *sending)
 }
 
 /* Record the result of sending SENDING. */
-static crm_error_t *record_result(sending_t *sending)
+static crm_error_t *record_result(crmd_outgoing_t *sending)
 {
     crmd_work_t *work = sending->work;
     crmd_receipt_t *receipt = &sending->receipt;
@@ -522,7 +332,7 @@ static crm_error_t *record_result(sending_t *sending)
 /* The answer to the take of SENDING was lost, and nothing was given to the
  * relay. If it was taken, make it due again. If it was taken before, it stays so:
  * an earlier attempt may have sent it (contract 11.11). */
-static crm_error_t *record_no_answer(const sending_t *sending)
+static crm_error_t *record_no_answer(const crmd_outgoing_t *sending)
 {
     static const char reason[] = "the database did not answer";
 
@@ -540,7 +350,8 @@ static crm_error_t *record_no_answer(const sending_t *sending)
  * whether it was given to the relay. It waits for the relay's slot before it takes
  * the message, so that a stop during the wait is honoured (contract 11.10). */
 static crm_error_t *take_and_send(int *tried_p, const char **verdict_p,
-                                  const char **until_p, sending_t *sending)
+                                  const char **until_p,
+                                  crmd_outgoing_t *sending)
 {
     const crmd_config_t *config = sending->work->config;
     const crmd_relay_t *relay = sending->relay;
@@ -568,7 +379,7 @@ static crm_error_t *take_and_send(int *tried_p, const char **verdict_p,
 }
 
 /* Log why SENDING, which was taken with VERDICT, was not given to the relay. */
-static crm_error_t *leave(sending_t *sending, const char *verdict)
+static crm_error_t *leave(crmd_outgoing_t *sending, const char *verdict)
 {
     crmd_work_t *work = sending->work;
     const char *word = sending->source->word;
@@ -599,10 +410,10 @@ crm_error_t *crmd_send(crmd_work_t *work, const crmd_source_t *source)
 {
     const char *verdict, *until;
     crm_error_t *error;
-    sending_t sending;
+    crmd_outgoing_t sending;
     int exists, tried;
 
-    CRM_ERR(read_message(&exists, &sending, work, source));
+    CRM_ERR(crmd_outgoing_read(&exists, &sending, work, source));
     if (!exists) {
         return NULL;
     }

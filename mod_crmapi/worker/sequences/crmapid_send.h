@@ -23,7 +23,7 @@ typedef struct crmd_source_t {
      * text, objective, the agent's mail address, its agent_email, number and
      * name, the recipient's name, a step's number, whether it was taken already,
      * the text's type, a JSON array of addresses that get a copy, whether there
-     * are files. */
+     * are files, the agent's voice, by what else than SMS the recipient wrote. */
     const char *read;
     /* SQL. The files of $2 in the workspace $1: name, media type, bytes in base64.
      * NULL: there are none. */
