@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_mail_people.c: whom a mail is from (contract 18.2) */
-#include "crm_check.h"
-
 #include <string.h>
 
 #include "apr_strings.h"
 
-#include "crm_mail.h"
+#include "crm_mail_test.h"
 
 #define LIST "List-Id: <l.example.org>\nList-Post: <mailto:l@example.org>\n"
 #define GRACE "grace@example.org"
@@ -188,28 +186,20 @@ static const struct {
      NULL},
 };
 
-static void same(const char *mail, const char *got, const char *want)
-{
-    ck_assert_msg(want ? got && !strcmp(got, want) : !got,
-                  "%s\n\"%s\", not \"%s\"", mail, got ? got : "(none)",
-                  want ? want : "(none)");
-}
-
 START_TEST(a_mail_is_from_whom_its_headers_name)
 {
-    static const crm_mail_options_t options;
     const char *headers = people[_i].headers;
     apr_pool_t *pool = crm_check_pool();
     const char *text = apr_pstrcat(pool, headers, "\nx\n", NULL);
     const crm_mail_person_t *one;
     crm_mail_t mail;
 
-    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    read_mail(&mail, text);
     one = mail.people->nelts ? &APR_ARRAY_IDX(mail.people, 0,
                                               crm_mail_person_t) : NULL;
-    same(headers, one ? one->address : NULL, people[_i].address);
-    same(headers, one ? one->name : NULL, people[_i].name);
-    same(headers, mail.reply_to, people[_i].reply_to);
+    same(headers, "address", one ? one->address : NULL, people[_i].address);
+    same(headers, "name", one ? one->name : NULL, people[_i].name);
+    same(headers, "Reply-To", mail.reply_to, people[_i].reply_to);
 }
 END_TEST
 
@@ -221,15 +211,15 @@ START_TEST(a_mail_is_to_whom_its_headers_name)
         "X-Delivered-To", "To", "Cc", "Resent-To", "Resent-Cc", "Bcc",
         "X-Forwarded-To"
     };
-    static const crm_mail_options_t options;
     apr_pool_t *pool = crm_check_pool();
     const char *text = apr_pstrcat(pool, "From: a@example.org\n", names[_i],
                                    ": Sales <" GRACE ">\n\nx\n", NULL);
     crm_mail_t mail;
 
-    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    read_mail(&mail, text);
     ck_assert_int_eq(mail.recipients->nelts, 1);
-    same(names[_i], APR_ARRAY_IDX(mail.recipients, 0, const char *), GRACE);
+    same(names[_i], "address",
+         APR_ARRAY_IDX(mail.recipients, 0, const char *), GRACE);
 }
 END_TEST
 
@@ -240,17 +230,17 @@ START_TEST(quotes_around_an_address_make_no_other_one)
         "Reply-To: '" GRACE "'", "Reply-To:  '" GRACE "', Ada <a@example.org>",
         "Reply-To: <'" GRACE "'>", "Reply-To: (" GRACE ")"
     };
-    static const crm_mail_options_t options;
     apr_pool_t *pool = crm_check_pool();
     const char *text = apr_pstrcat(pool, "From: a@example.org\n", headers[_i],
                                    "\n\nx\n", NULL);
     crm_mail_t mail;
 
-    crm_mail_read(&mail, text, strlen(text), &options, pool);
+    read_mail(&mail, text);
     ck_assert_int_eq(mail.people->nelts, 2);
-    same(headers[_i], APR_ARRAY_IDX(mail.people, 0, crm_mail_person_t).address,
-         GRACE);
-    same(headers[_i], APR_ARRAY_IDX(mail.people, 1, crm_mail_person_t).address,
+    same(headers[_i], "first",
+         APR_ARRAY_IDX(mail.people, 0, crm_mail_person_t).address, GRACE);
+    same(headers[_i], "second",
+         APR_ARRAY_IDX(mail.people, 1, crm_mail_person_t).address,
          "a@example.org");
 }
 END_TEST
@@ -260,6 +250,7 @@ int main(void)
     Suite *suite = suite_create("mail_people");
     TCase *people_case = tcase_create("people");
 
+    mail_init();
     tcase_add_loop_test(people_case, a_mail_is_from_whom_its_headers_name, 0,
                         COUNT(people));
     tcase_add_loop_test(people_case, a_mail_is_to_whom_its_headers_name, 0,

@@ -1,43 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_openai.c: what a language model is asked, and what is taken from it */
-#include "crm_check.h"
-#include "crm_server.h"
-
 #include <json-c/json.h>
 
 #include "apr_strings.h"
 
+#include "crm_http_script.h"
 #include "crmapid_ending.h"
 #include "crmapid_generate.h"
 
 #define KEY "sk-geheim-7"
-
-/* What the server does after, or instead of, what it says. */
-typedef enum then_t { FINISH, HANG, FLOOD } then_t;
-
-typedef struct script_t {
-    const char *answer;
-    const char *next;           /* the answers behind the first one, or NULL */
-    then_t then;
-    char request[65536];        /* the last one */
-} script_t;
-
-static script_t script;
-
-static void serve(int fd, void *baton)
-{
-    script_t *s = baton;
-
-    server_read_http(fd, s->request, sizeof(s->request));
-    server_puts(fd, s->answer);
-    s->answer = s->next ? s->next : s->answer;
-    if (s->then == HANG) {
-        server_hang(fd);
-    }
-    else if (s->then == FLOOD) {
-        server_flood(fd, "and so on and on and on and on and on and on\r\n");
-    }
-}
 
 static const char *const channels[] = {"email", "sms", NULL};
 
