@@ -5,6 +5,7 @@
 
 #include "crm_call.h"
 #include "crm_error.h"
+#include "crm_near.h"
 #include "crm_resource.h"
 
 /* The value of a filter's query parameter. */
@@ -24,5 +25,9 @@ typedef struct crm_param_t {
  * and a write's Idempotency-Key into CALL. Errors: CRM_E_VALIDATION, those of
  * crm_idempotency_read(). */
 crm_error_t *crm_rest_params(crm_call_t *call);
+
+/* Return the parameter of OPERATION that IS_IT tells to be NAME, or NULL. */
+const char *crm_param_name(const crm_operation_t *operation, const char *name,
+                           crm_near_fn *is_it);
 
 #endif /* CRM_PARAMS_H */
