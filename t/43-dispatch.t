@@ -173,6 +173,7 @@ subtest "a value is one line and no link in a mail of ours" => sub {
         "the name is one quoted line");
     cmp_ok(index($body, "/crmapi/review/"), "<",
         index($body, "> Security"), "below the link");
+    like($body, qr/\((?:1 step|[2-9] steps)\)/, "which says how many steps");
 
     status_is($w->client->post("/api/v1/sequences/enrollments/$id/approve"),
         200, "it is approved");

@@ -402,7 +402,8 @@ static crm_error_t *dump_to_file(dump_t *dump, const char *id,
     return error ? error : print(dump, id, path);
 }
 
-/* Say so if the workspace ID was not held when it was dumped. */
+/* Say so if the workspace ID, which the command names, was not held when it was
+ * dumped. */
 static crm_error_t *warn(ctl_t *ctl, const char *id)
 {
     PGresult *result;
@@ -413,7 +414,7 @@ static crm_error_t *warn(ctl_t *ctl, const char *id)
         fprintf(stderr, "crmapictl: the workspace is not held: what it sends"
                 " after this dump is sent again by a copy that is restored and"
                 " released. To move it, hold it first: crmapictl workspace"
-                " hold\n");
+                " hold %s\n", ctl->args[0]);
     }
     return NULL;
 }

@@ -3551,7 +3551,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /** @description The key is missing, malformed, unknown or revoked */
+        /** @description The key is missing, malformed, unknown, revoked or expired, or may not be used from this address */
         401: {
             headers: {
                 "WWW-Authenticate": components["headers"]["WWW-Authenticate"];

@@ -88,6 +88,7 @@ static const char *make_text(crmd_work_t *work, const PGresult *row,
                              const char *link)
 {
     const char *enrollment = crmd_payload(work, "enrollment_id");
+    const char *steps = PQgetvalue(row, 0, STEPS);
     const char *how = link
         ? apr_psprintf(work->pool, "Read it, change it, approve or reject it"
                        " here:\n\n%s\n\nThe link is yours: please do not pass"
@@ -98,12 +99,13 @@ static const char *make_text(crmd_work_t *work, const PGresult *row,
                        enrollment);
 
     return apr_psprintf(work->pool, "A sequence is ready and waits for your"
-                        " review in %s: \"%s\" (%s steps). Nothing is sent"
+                        " review in %s: \"%s\" (%s step%s). Nothing is sent"
                         " before it is approved.\n\n%s\nThe contact, as"
                         " it was written by whoever it is:\n\n> %s\n",
                         shown(work, row, WORKSPACE),
-                        shown(work, row, SEQUENCE), PQgetvalue(row, 0, STEPS),
-                        how, contact_of(work, row));
+                        shown(work, row, SEQUENCE), steps,
+                        strcmp(steps, "1") ? "s" : "", how,
+                        contact_of(work, row));
 }
 
 /* Set MESSAGE to the mail about ROW with the LINK. */
