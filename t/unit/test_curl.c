@@ -139,30 +139,33 @@ START_TEST(a_lack_of_descriptors_is_told)
 }
 END_TEST
 
-START_TEST(who_does_not_speak_http_is_told)
+/* Return why a server that says ANSWER cannot be understood. */
+static const char *fault_of(const char *answer)
 {
     crmd_http_request_t request = {.timeout = SERVER_LONG, .max_answer = 7};
-    crmd_http_answer_t answer;
+    crmd_http_answer_t got;
     server_t server;
 
-    script.answer = "220 mail.example ESMTP\r\n";
-    script.then = FINISH;
+    script.answer = answer;
     server_start(&server, serve, &script);
     request.url = apr_psprintf(crm_check_pool(), "http://127.0.0.1:%d/",
                                server.port);
-    crmd_http_send(&answer, &request, crm_check_pool());
+    crmd_http_send(&got, &request, crm_check_pool());
     server_stop(&server);
-    ck_assert_ptr_nonnull(answer.error);
-    ck_assert_str_eq(answer.error, "the server does not speak HTTP");
+    ck_assert_ptr_nonnull(got.error);
+    return got.error;
+}
+
+START_TEST(who_does_not_speak_http_is_told)
+{
+    ck_assert_str_eq(fault_of("220 mail.example ESMTP\r\n"),
+                     "the server does not speak HTTP");
 }
 END_TEST
 
 /* A server that goes on with headers for ever. */
 START_TEST(headers_without_end)
 {
-    crmd_http_request_t request = {.timeout = SERVER_LONG, .max_answer = 7};
-    crmd_http_answer_t answer;
-    server_t server;
     crm_buf_t head;
 
     crm_buf_init(&head, 131072, crm_check_pool());
@@ -171,14 +174,8 @@ START_TEST(headers_without_end)
         crm_buf_printf(&head, "X: %01000d\r\n", i);
     }
     crm_buf_add(&head, "\r\n", 3);
-    script.answer = head.data;
-    server_start(&server, serve, &script);
-    request.url = apr_psprintf(crm_check_pool(), "http://127.0.0.1:%d/",
-                               server.port);
-    crmd_http_send(&answer, &request, crm_check_pool());
-    server_stop(&server);
-    ck_assert_ptr_nonnull(answer.error);
-    ck_assert_str_eq(answer.error, "the answer's headers are too long");
+    ck_assert_str_eq(fault_of(head.data),
+                     "the answer's headers are too long");
 }
 END_TEST
 
