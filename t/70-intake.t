@@ -109,7 +109,9 @@ subtest "the words of a name" => sub {
             ["Ada King [Tools, Sales]", "Ada|King [Tools, Sales]"],
             ["King & Sons, London", "King|& Sons, London"],
             ["King, Ada (Sales)", "Ada (Sales)|King"],
-            ["Ada King, ada\@x.example", "Ada|King, ada\@x.example"]) {
+            ["Ada King, ada\@x.example", "Ada|King, ada\@x.example"],
+            ["\x{a0}Ada King\x{3000}\x{a0}", "Ada|King"],
+            ["\x{2003}Ada\x{a0}", "Ada|-"]) {
         my ($name, $is) = @$one;
         my $got = taken($w, event($w, from => { name => $name,
             phone_number => sprintf "+4930901%05d", ++$name_count }));

@@ -362,6 +362,19 @@ static void write_member(crm_buf_t *buf, const char *name, const char *bind,
     }
 }
 
+/* Return NAME (may be NULL) without blanks around it, in POOL; NULL if it shows
+ * nothing. */
+static const char *name_of(const char *name, apr_pool_t *pool)
+{
+    apr_size_t len = name ? strlen(name) : 0;
+
+    if (!name || !crm_text_shows(name)) {
+        return NULL;
+    }
+    crm_text_trim_blanks(&name, &len);
+    return apr_pstrmemdup(pool, name, len);
+}
+
 /* Add EVENT to BUF in the format of crmapi.intake_item. */
 static void write_item(crm_buf_t *buf, const crm_intake_event_t *event)
 {
@@ -384,9 +397,8 @@ static void write_item(crm_buf_t *buf, const crm_intake_event_t *event)
             /* The user_id replaces a missing visitor_id. */
             bind = outbound ? binds[CRM_INTAKE_TO_USER] : author;
         }
-        if (bind && participant[i].from == CRM_INTAKE_FROM_NAME
-            && !crm_text_shows(bind)) {
-            bind = NULL;        /* blanks are no name */
+        if (participant[i].from == CRM_INTAKE_FROM_NAME) {
+            bind = name_of(bind, buf->pool);
         }
         write_member(buf, participant[i].item, bind, NULL);
     }
