@@ -157,7 +157,7 @@ subtest "the page shows what will be sent" => sub {
         . " crmapi.enrollment_step s ON s.enrollment_id = e.id"
         . " WHERE e.id = '$id'"), $before, "GET and HEAD change nothing");
     my $put = $web->request("PUT", $path);
-    page_is($put, 405, qr/did not work/, "PUT");
+    page_is($put, 405, qr/did not work.*takes only GET, HEAD and POST/s, "PUT");
     is($put->header("Allow"), "GET, HEAD, POST", "with Allow");
     my $own = $web->get("$path?done=approved");
     page_is($own, 200, qr/Review before sending/, "a query of one's own");
@@ -693,7 +693,7 @@ END
     $elsewhere->stop;
     my $slug = sql($database, "SELECT slug FROM crmapi.workspace WHERE id = '"
         . $w->id . "'");
-    my %status = ($w->id => 200, $slug => 200, uuid() => 403,
+    my %status = (uc $w->id => 200, $slug => 200, uuid() => 403,
         "no-such" => 403);
     my $bound = httpd(database => $database, children => 1, on => 0,
         conf => join "", map { "<VirtualHost *>\nServerName v-$_\n"
