@@ -295,6 +295,8 @@ subtest "tokens" => sub {
             "$what to write");
     }
     status_is(poll($visitor), 200, "the right one");
+    status_is($c->get("$CHAT/$bot/messages", headers => { Authorization =>
+        "bearer $visitor" }), 200, "the scheme without case (RFC 9110, 11.1)");
     error_is($httpd->client(key => $visitor)->get("/api/v1/contacts"), 401,
         "unauthorized", "it is nothing to the API");
     my $twin = $w->twin_of($bot);
