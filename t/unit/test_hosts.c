@@ -216,6 +216,31 @@ START_TEST(a_silent_name_service_matters_before_an_address)
 }
 END_TEST
 
+START_TEST(a_closed_connection_is_no_reason)
+{
+    const char *const at = "CRM2001: database: connection to server at \"h\","
+                           " port 1 failed: ";
+    static const struct {
+        const char *text;
+        int tells;
+    } cases[] = {
+        {"Connection refused", 1},
+        {"FATAL:  57P03: the database system is shutting down", 1},
+        {"server closed the connection unexpectedly", 0},
+    };
+
+    for (int i = 0; i < COUNT(cases); i++) {
+        ck_assert_int_eq(crm_hosts_tells(apr_pstrcat(pool, at, cases[i].text,
+                                                     NULL)), cases[i].tells);
+        /* of a statement */
+        ck_assert(!crm_hosts_tells(apr_pstrcat(pool, "CRM2001: database: ",
+                                               cases[i].text, NULL)));
+    }
+    ck_assert(crm_hosts_tells(apr_pstrcat(pool, "CRM2001: database: ",
+                                          crm_hosts_nameless, NULL)));
+}
+END_TEST
+
 /* What is looked up of the host number INDEX of CONNINFO within TIME. */
 static const char *looked_up(const char *conninfo, int index, apr_time_t time)
 {
@@ -309,6 +334,7 @@ int main(void)
     tcase_add_test(tcase, a_fault_shows_no_password);
     tcase_add_loop_test(tcase, addresses_go_with_the_port_of_their_host, 0,
                         COUNT(finds));
+    tcase_add_test(tcase, a_closed_connection_is_no_reason);
     tcase_add_loop_test(tcase, a_silent_name_service_matters_before_an_address,
                         0, COUNT(silences));
     tcase_add_test(tcase, the_addresses_of_one_host);
