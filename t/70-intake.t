@@ -511,7 +511,7 @@ subtest "verified: false is a claim" => sub {
         "the contact is as it was");
     is($status->(), "generating", "and its sequence goes on");
     my ($said) = @{$api->get("/api/v1/conversations/$claim->{conversation_id}"
-        . "/messages", query => { include => "metadata" })->data};
+        . "/messages")->data};
     is($said->{metadata}{verified}, false, "the message says so");
     my $new = taken($own, event($own, from => { email => "new\@x.example",
         name => "New Name" }, verified => false))->{contact_id};

@@ -425,8 +425,7 @@ subtest "contacts: found or made, and never changed" => sub {
         "and not changed: anybody may know an address");
     my $talk = sql($database, "SELECT id FROM crmapi.conversation WHERE"
         . " contact_id = '$known->{id}'");
-    my ($said) = @{$c->get("/api/v1/conversations/$talk/messages",
-        query => { include => "metadata" })->data};
+    my ($said) = @{$c->get("/api/v1/conversations/$talk/messages")->data};
     like($said->{content}, qr/^E-mail: KNOWN\@x.example\n.*^Phone: \+1 703 555 0100$/ms,
         "what was said stays in the conversation");
     is($said->{metadata}{verified}, false, "which says that it is a claim");

@@ -33,7 +33,7 @@ sub deliver {
     my $ids = $json->decode((split /\n/, $out)[0] // "{}");
     my ($message) = grep { $_->{id} eq $ids->{message_id} }
         @{$c->get("/api/v1/conversations/$ids->{conversation_id}/messages",
-            query => { page_size => 100, include => "metadata" })->data};
+            query => { page_size => 100 })->data};
     return ($message, $c->get(
         "/api/v1/conversations/$ids->{conversation_id}")->data);
 }
@@ -82,7 +82,7 @@ sub taken {
     my $talk = $c->get("/api/v1/conversations/$ids->{conversation_id}")->data;
     my ($message) = grep { $_->{id} eq $ids->{message_id} }
         @{$c->get("/api/v1/conversations/$talk->{id}/messages",
-            query => { page_size => 100, include => "metadata" })->data};
+            query => { page_size => 100 })->data};
     return ($talk, $message->{metadata});
 }
 

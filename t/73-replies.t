@@ -88,7 +88,7 @@ sub reply_to {
         "In-Reply-To" => "<$s->{id}>", References => "<$s->{id}>", %headers);
 }
 
-sub messages { return $w->messages($_[0], include => "metadata") }
+sub messages { return $w->messages($_[0]) }
 
 # What the relay keeps of S's mail, without the envelope.
 sub original {

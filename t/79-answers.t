@@ -78,7 +78,7 @@ sub twilio_status {
 sub shown {
     my ($talk, $message) = @_;
     my ($one) = grep { $_->{id} eq $message->{id} } @{$c->get(path($talk),
-        query => { include => "metadata", page_size => 100 })->data};
+        query => { page_size => 100 })->data};
     return $one;
 }
 

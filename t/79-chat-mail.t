@@ -69,8 +69,7 @@ sub path { return "/api/v1/conversations/$_[0]{id}/messages" }
 # The messages of CHAT, as the API shows them.
 sub all {
     my ($chat) = @_;
-    return @{$c->get(path($chat), query => { include => "metadata",
-        page_size => 100 })->data};
+    return @{$c->get(path($chat), query => { page_size => 100 })->data};
 }
 sub status_of {
     my ($chat, $message) = @_;

@@ -43,6 +43,7 @@ static const crm_field_t fields[] = {
     {.name = "tool_used", .type = &crm_type_text},
     {.name = "tool_arguments", .type = &crm_type_object},
     {.name = "created_at", .type = &crm_type_time},
+    {.name = "metadata", .type = &crm_type_object},
     {.name = NULL}
 };
 

@@ -31,9 +31,7 @@ static const crm_field_t fields[] = {
      .flags = CRM_F_NULLABLE},
     {.name = "created_at", .type = &crm_type_time},
     {.name = "metadata", .type = &crm_type_object,
-     .flags = CRM_F_HIDDEN | CRM_F_ON_REQUEST,
-     .doc = "what the channel knew besides, such as attachments; with "
-            "include=metadata"},
+     .doc = "what the channel knew besides, such as attachments (extension)"},
     {.name = "html", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_DERIVED | CRM_F_HIDDEN | CRM_F_ON_REQUEST,
      .max = 1048576, .sql = HTML("regexp_replace(h.html, '\\x01[^\\x01]*\\x01',"
@@ -51,14 +49,14 @@ static const crm_field_t fields[] = {
     {.name = NULL}
 };
 
+/* "metadata" is for programs of when it had to be asked for. */
 static const char *const more[] = {"metadata", "html", "remote_html", NULL};
 
 /* What the GET of one message takes, and each list. */
 #define INCLUDE \
-    {.field = {.name = "include", .example = "metadata", \
+    {.field = {.name = "include", .example = "html", \
                .type = &crm_type_names, .values = more, \
-               .doc = "what else to show: metadata,html,remote_html " \
-                      "(extension)"}, \
+               .doc = "what else to show: html,remote_html (extension)"}, \
      .only_shows = 1}
 
 static const crm_filter_t include[] = {
@@ -139,7 +137,7 @@ static const crm_operation_t operations[] = {
      .kind = CRM_OP_GET,
      .filters = include,
      .parent = "conversation",
-     .doc = "With include also its metadata and its HTML, made safe.",
+     .doc = "With include also its HTML, made safe.",
      .summary = "Get a message"},
     {.id = "getOriginal", .method = "GET",
      .path = "/conversations/{id}/messages/{message_id}/original",

@@ -682,7 +682,7 @@ export interface paths {
         };
         /**
          * Get a message
-         * @description With include also its metadata and its HTML, made safe.
+         * @description With include also its HTML, made safe.
          */
         get: operations["getMessage"];
         put?: never;
@@ -1769,6 +1769,7 @@ export interface components {
             tool_used?: components["schemas"]["Shown"];
             tool_arguments?: components["schemas"]["Shown"];
             created_at?: components["schemas"]["Shown"];
+            metadata?: components["schemas"]["Shown"];
         };
         MergeInput: {
             /**
@@ -3049,8 +3050,8 @@ export interface components {
              * @description when it was created
              */
             created_at: string;
-            /** @description what the channel knew besides, such as attachments; with include=metadata */
-            metadata?: {
+            /** @description what the channel knew besides, such as attachments (extension) */
+            metadata: {
                 [key: string]: unknown;
             };
             /** @description a mail's HTML, made safe to be shown, without remote content; with include=html */
@@ -3534,6 +3535,11 @@ export interface components {
         304: {
             headers: {
                 ETag: components["headers"]["ETag"];
+                "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
+                "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
+                "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content?: never;
@@ -3544,6 +3550,7 @@ export interface components {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3568,6 +3575,7 @@ export interface components {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3581,6 +3589,7 @@ export interface components {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3595,6 +3604,7 @@ export interface components {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3605,9 +3615,11 @@ export interface components {
         /** @description The contact was merged into the one that Location names; or events after the cursor are not kept any longer: copy the workspace again */
         410: {
             headers: {
+                Location: components["headers"]["Location"];
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3618,9 +3630,11 @@ export interface components {
         /** @description The resource has changed since the server sent the entity tags of If-Match, or a write has its tag in If-None-Match. Nothing was changed */
         412: {
             headers: {
+                ETag: components["headers"]["ETag"];
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3634,6 +3648,7 @@ export interface components {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3647,6 +3662,7 @@ export interface components {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3657,11 +3673,13 @@ export interface components {
         /** @description The file does not have the Range */
         416: {
             headers: {
+                ETag: components["headers"]["ETag"];
                 /** @description The size of the file */
                 "Content-Range"?: string;
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3675,6 +3693,7 @@ export interface components {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3689,6 +3708,7 @@ export interface components {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3702,6 +3722,7 @@ export interface components {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3716,6 +3737,7 @@ export interface components {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3729,6 +3751,7 @@ export interface components {
                 "X-RateLimit-Limit": components["headers"]["X-RateLimit-Limit"];
                 "X-RateLimit-Remaining": components["headers"]["X-RateLimit-Remaining"];
                 "X-RateLimit-Reset": components["headers"]["X-RateLimit-Reset"];
+                "X-Ignored-Parameters": components["headers"]["X-Ignored-Parameters"];
                 "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
@@ -3821,7 +3844,7 @@ export interface components {
         "X-Request-Id": string;
         /** @description Bearer */
         "WWW-Authenticate": string;
-        /** @description Path of the new resource */
+        /** @description Path of the new resource; of 410: of the contact that this one was merged into */
         Location: string;
         /** @description With cursor, if there is a next page: its address, with rel="next" */
         Link: string;
@@ -3846,6 +3869,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3870,6 +3894,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -8804,8 +8829,8 @@ export interface operations {
                  */
                 created_before?: string;
                 /**
-                 * @description what else to show: metadata,html,remote_html (extension)
-                 * @example metadata
+                 * @description what else to show: html,remote_html (extension)
+                 * @example html
                  */
                 include?: string;
                 /**
@@ -8977,8 +9002,8 @@ export interface operations {
                  */
                 created_before?: string;
                 /**
-                 * @description what else to show: metadata,html,remote_html (extension)
-                 * @example metadata
+                 * @description what else to show: html,remote_html (extension)
+                 * @example html
                  */
                 include?: string;
                 /**
@@ -9077,8 +9102,8 @@ export interface operations {
                  */
                 created_before?: string;
                 /**
-                 * @description what else to show: metadata,html,remote_html (extension)
-                 * @example metadata
+                 * @description what else to show: html,remote_html (extension)
+                 * @example html
                  */
                 include?: string;
                 /**
@@ -9170,8 +9195,8 @@ export interface operations {
                  */
                 created_before?: string;
                 /**
-                 * @description what else to show: metadata,html,remote_html (extension)
-                 * @example metadata
+                 * @description what else to show: html,remote_html (extension)
+                 * @example html
                  */
                 include?: string;
                 /**
@@ -9238,8 +9263,8 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description what else to show: metadata,html,remote_html (extension)
-                 * @example metadata
+                 * @description what else to show: html,remote_html (extension)
+                 * @example html
                  */
                 include?: string;
             };
@@ -9314,8 +9339,8 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description what else to show: metadata,html,remote_html (extension)
-                 * @example metadata
+                 * @description what else to show: html,remote_html (extension)
+                 * @example html
                  */
                 include?: string;
             };

@@ -374,7 +374,10 @@ sub taken_problems {
 
 sub header_problems {
     my ($self, $declared, $response) = @_;
-    my @problems;
+    # what the document describes, it declares wherever it is sent
+    my @problems = map { "header $_: is not declared" }
+        grep { defined $response->header($_) && !$declared->{headers}{$_} }
+        sort keys %{$self->{document}{components}{headers} || {}};
 
     for my $name (sort keys %{$declared->{headers} || {}}) {
         my $header = $self->resolve($declared->{headers}{$name});

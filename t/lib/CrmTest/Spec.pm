@@ -204,6 +204,8 @@ our %FIELDS = (
         tool_used => "string or null",
         tool_arguments => "object or null",
         created_at => "string",
+        # contract 18.2, 18.3, 19.1
+        metadata => "object",
     ],
     Form => [
         id => "string",
