@@ -523,7 +523,9 @@ $$;
 
 -- Lock the addresses MAILS, PHONES until the end of the transaction, by the names
 -- that intake and upserts lock participants by (contract 10.5), as they do: before any
--- row. Locks: the participants' advisory ones. Internal.
+-- row. All sessions share PostgreSQL's room for locks, for 10,000 or so, and fail
+-- without. So of more than 2,000 addresses, which no person has, not all are locked.
+-- Locks: the participants' advisory ones. Internal.
 CREATE FUNCTION crmapi.person_lock(workspace uuid, mails text[], phones text[])
     RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
@@ -532,7 +534,7 @@ BEGIN
         SELECT hashtextextended(workspace || n.name, 0) AS h
         FROM (SELECT ':e:' || m FROM unnest(mails) m
               UNION SELECT ':p:' || p FROM unnest(phones) p) n(name)
-        ORDER BY h) l;
+        ORDER BY h LIMIT 2000) l;
 END
 $$;
 

@@ -249,6 +249,28 @@ subtest "9.6 a company and its contacts go while others use them" => sub {
     totals_are_right($w, "totals");
 };
 
+# All sessions share PostgreSQL's room for locks.
+subtest "10.5 at most eight upserts of many have locks for each of them" => sub {
+    my $w = workspace($httpd);
+    my $upsert = sub {
+        my ($name, $n) = @_;
+        return $httpd->client(key => $w->key)->post("/api/v1/contacts/upsert", {
+            bot_id => $w->agent, contacts => [map {
+                { emails => ["$name$_\@x.example"] } } 1 .. $n] })->status;
+    };
+    my $let_go = holding($database, "SELECT pg_advisory_xact_lock("
+        . "hashtextextended('parties:' || n, 0)) FROM generate_series(0, 7) n");
+    my $many = CrmTest::Child->start(sub { $upsert->("many", 51) });
+    my $locks = "SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database"
+        . " AND d.datname = current_database() WHERE l.locktype = 'advisory' AND";
+    ok(wait_for(sub { sql($database, "$locks NOT l.granted") }, 20 * busy()),
+        "51 wait for a turn");
+    is($upsert->("few", 50), 200, "50 do not");
+    is(scalar sql($database, "$locks l.granted"), 8, "who waits has no other lock");
+    $let_go->();
+    is(($many->result)[0], 200, "then it is done");
+};
+
 subtest "10.5 a company goes while an upsert names it" => sub {
     my $w = workspace($httpd);
     my $c = $w->client;

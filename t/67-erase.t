@@ -720,6 +720,14 @@ subtest "a person of many contacts: each address is looked up once" => sub {
     cmp_ok($calls->() - $before, "<=", 3 * $length, "in few look-ups");
 };
 
+# PostgreSQL has room for some 10,000 locks of all sessions.
+subtest "a person of very many addresses leaves room for the locks of others" => sub {
+    my $all = "ARRAY(SELECT i || '\@x' FROM generate_series(1, 100000) i)";
+    is(scalar sql($database, "SELECT (SELECT count(*) FROM pg_locks WHERE locktype ="
+        . " 'advisory' AND pid = pg_backend_pid()) FROM crmapi.person_lock('" . $w->id
+        . "', $all, $all)"), 2000, "200,000 have 2,000");
+};
+
 subtest "many stored answers are looked through within a request's time" => sub {
     my $many = database();
     my $other = workspace($many, twin => 0);

@@ -276,7 +276,7 @@ crm_error_t *crm_parties_open(crm_parties_t **parties_p,
         crm_idempotency_claim(&claim, call);
         sqls[CLAIM] = &claim;
     }
-    crm_party_sql_locks(&locks, call, kind, texts,
+    crm_party_sql_locks(&locks, call, kind, texts, count,
                         more ? more->lock : NULL);
     crm_party_sql_refs(&existing, call, refs);
     crm_party_sql_look_up(&look_up, call, kind, texts, identities->id,

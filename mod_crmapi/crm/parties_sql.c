@@ -9,16 +9,24 @@
 #include "crm_array.h"
 #include "crm_rest.h"
 
+/* As many identities take their locks whenever they want. More take turns with others
+ * of that kind in the database, eight at a time: PostgreSQL has room for some thousand
+ * locks in all, and a session that finds none fails, whoever has taken them. */
+#define FEW 50
+#define TURN "SELECT 0 AS turn, hashtextextended('parties:'" \
+    " || pg_backend_pid() % 8, 0) AS h"
+
 void crm_party_sql_locks(crm_sql_t *sql, crm_call_t *call,
                          const crm_party_kind_t *kind,
                          const char *const texts[CRM_IDENTITY_KEYS],
-                         const char *lock)
+                         int count, const char *lock)
 {
     crm_call_sql(sql, call);
     crm_sql_value(sql, call->key.workspace_id, "uuid");
-    crm_sql_add(sql, "SELECT pg_advisory_xact_lock(l.h) FROM (SELECT"
-                " DISTINCT hashtextextended(" CRM_SQL_WORKSPACE "::text"
-                " || k.name, 0) AS h FROM (");
+    crm_sql_adds(sql, "SELECT pg_advisory_xact_lock(l.h) FROM (",
+                 count > FEW ? TURN " UNION ALL " : "", "SELECT DISTINCT"
+                 " 1 AS turn, hashtextextended(" CRM_SQL_WORKSPACE "::text"
+                 " || k.name, 0) AS h FROM (", NULL);
     for (int i = 0; i < CRM_IDENTITY_KEYS && kind->keys[i].column; i++) {
         crm_sql_adds(sql, i ? " UNION SELECT '" : "SELECT '",
                      kind->keys[i].lock, "' || ", kind->keys[i].fold,
@@ -26,7 +34,7 @@ void crm_party_sql_locks(crm_sql_t *sql, crm_call_t *call,
         crm_sql_template(sql, "(u) FROM unnest(?) u", texts[i], "text[]");
     }
     crm_sql_template(sql, " UNION SELECT ':x:' || ?) k(name) WHERE k.name"
-                     " IS NOT NULL ORDER BY h) l", lock, "text");
+                     " IS NOT NULL ORDER BY turn, h) l", lock, "text");
     /* with Citus on the workspace's server, which takes those of intake, too */
     crm_sql_add(sql, CRM_SQL_EITHER("", ", crmapi.workspace o WHERE o.id = "
                                     CRM_SQL_WORKSPACE));

@@ -16,14 +16,14 @@ enum {
     CRM_MATCH_FIRST = CRM_MATCH_PARTY_KEYS + CRM_IDENTITY_KEYS
 };
 
-/* Set SQL to the statement that takes the advisory locks of identities of KIND: of
- * the TEXTS of their keys (binds of text[], null where there is none) and of the
+/* Set SQL to the statement that takes the advisory locks of COUNT identities of KIND:
+ * of the TEXTS of their keys (binds of text[], null where there is none) and of the
  * name LOCK (may be NULL). They are taken in the order of their numbers, so that
- * transactions cannot deadlock. */
+ * transactions cannot deadlock, behind a turn if they are many. */
 void crm_party_sql_locks(crm_sql_t *sql, crm_call_t *call,
                          const crm_party_kind_t *kind,
                          const char *const texts[CRM_IDENTITY_KEYS],
-                         const char *lock);
+                         int count, const char *lock);
 
 /* Set SQL to the statement that looks up parties of KIND. Identity I has the
  * texts TEXTS[key][I]. For each identity and each of its keys there is a row
