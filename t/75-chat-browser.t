@@ -649,5 +649,20 @@ subtest "a server that is away for a while" => sub {
     is(count_rows($w, "message", "content = 'six'"), 1, "once");
 };
 
+# Elements that a page takes from strangers, as comments, have names.
+subtest "an element of the page is not taken for the chat's script" => sub {
+    page("comments", { html => "", tag => "" }, "words");
+    my $page = $site->dir . "/htdocs/comments.html";
+    my $strange = "http://127.0.0.1:" . $site->port . "/strange/widget.js";
+    write_file($page, read_file($page) =~ s{</title>}{</title>
+        <img name="currentScript" src="$strange" data-agent="$bot">
+        <a id="crmapiChat" href="x">A comment</a>}r);
+    open_page("comments");
+    is(browser("eval", "document.currentScript.localName"), "img", "it has the name");
+    browser("click", "$HOST >>> .launch");
+    ok(wait_for(sub { chat("\$('h2').textContent") eq "Ada" }, 15),
+        "the chat is that of its own server");
+};
+
 browser_end();
 done_testing;
