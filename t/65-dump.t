@@ -502,7 +502,8 @@ subtest "a dump in a file" => sub {
     like($said->{taken_at}, qr/^20\d\d-/, "and when");
     is_deeply([glob "$path.*"], [], "no other file is left");
     my @of_small = ("workspace", "dump", $small->id, "--output", $path);
-    like((crmapictl($here, @of_small))[2], qr/^crmapictl: the workspace is not held: .*crmapictl workspace hold$/,
+    my $id = $small->id;
+    like((crmapictl($here, @of_small))[2], qr/^crmapictl: the workspace is not held: .*crmapictl workspace hold \Q$id\E$/,
         "that it is not held is said");
     for my $hold (["workspace hold", $small->id], ["hold", "--all"]) {
         my ($words, @rest) = @$hold;

@@ -228,8 +228,8 @@ subtest "so does one whose answer is being sent; a large one goes bit by bit" =>
 
 subtest "several together are no more rows than it may, oldest first" => sub {
     my ($second, $first) = (talk(80, 80), talk(90, 90));
-    my $try = sub { join " ", @{(sql($database, "SELECT gone, next_id FROM
-        crmapi.retention_conversations($in, NULL, '-infinity',
+    my $try = sub { join " ", map { $_ // "" } @{(sql($database, "SELECT gone,
+        next_id FROM crmapi.retention_conversations($in, NULL, '-infinity',
             '00000000-0000-0000-0000-000000000000', $_[0])"))[0]} };
     is($try->(6), "6 $first", "one and a part of the next");
     is(sql($database, "SELECT count(*) FROM crmapi.message WHERE conversation_id =

@@ -35,7 +35,7 @@ for my $name (sort keys %CrmTest::Spec::FIELDS) {
             if $values{$field};
     }
     # extensions that only those see who ask for them (docs/api.md)
-    my @asked = $name eq "Message" ? qw(metadata html remote_html) : ();
+    my @asked = $name eq "Message" ? qw(html remote_html) : ();
     is_deeply([sort keys %{$schema->{properties}}], [sort @fields, @asked],
         "$name has these fields and no other");
     is_deeply([sort @{$schema->{required}}], [sort @fields],
