@@ -32,6 +32,12 @@ static sem_t let_go;            /* it is said then */
 static struct sockaddr_in answers[3];
 static struct addrinfo infos[3];
 
+/* Threads read the clock, also those that nobody waits for. */
+static void set_passed(apr_int64_t microseconds)
+{
+    __atomic_store_n(&passed, microseconds, __ATOMIC_RELAXED);
+}
+
 apr_time_t __real_crm_time_monotonic(void);
 apr_time_t __wrap_crm_time_monotonic(void);
 apr_time_t __wrap_crm_time_monotonic(void)
@@ -148,7 +154,7 @@ static void check_found(void)
 static void setup(void)
 {
     asked = says = given = threads = no_threads = 0;
-    passed = 0;
+    set_passed(0);
     port = "80";
     sem_init(&let_go, 0, 0);
     for (int i = 0; i < 3; i++) {
@@ -248,7 +254,7 @@ START_TEST(what_it_says_late_is_an_answer)
 {
     says = EAI_NONAME;
     ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
-    passed = 1500000;
+    set_passed(1500000);
     sem_post(&let_go);
     ck_assert_str_eq(find("a.test", LONG), gai_strerror(EAI_NONAME));
     ck_assert_int_eq(asked, 1);
@@ -258,7 +264,7 @@ END_TEST
 /* Ask for "a.test", and let the answer come when nobody waits for it any more. */
 static void answer_late(void)
 {
-    passed = 0;                 /* waits take that much longer */
+    set_passed(0);              /* waits take that much longer */
     ck_assert_ptr_eq(find("a.test", SHORT), crm_name_late);
     told = 0;
     sem_post(&let_go);
@@ -270,17 +276,17 @@ static void answer_late(void)
 START_TEST(a_late_answer_is_kept_for_seconds)
 {
     answer_late();
-    passed = 4000000;
+    set_passed(4000000);
     ck_assert_ptr_null(find("a.test", LONG));
     ck_assert_int_eq(asked, 1);
     answer_late();
-    passed = 10000000;
+    set_passed(10000000);
     sem_post(&let_go);
     ck_assert_ptr_null(find("a.test", LONG));
     ck_assert_int_eq(asked, 3);
     ck_assert_int_eq(given, 0);
     answer_late();
-    passed = 10000000;
+    set_passed(10000000);
     sem_post(&let_go);
     ck_assert_ptr_null(find("b.test", LONG));
     ck_assert_int_eq(given, 0);     /* whatever else is asked for */
