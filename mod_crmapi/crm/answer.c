@@ -58,7 +58,8 @@ typedef struct answer_t {
     crm_call_t *call;
     crm_values_t values;
     const char *id;
-    const char *copies;         /* bind of an array of addresses, or NULL */
+    apr_array_header_t *copied; /* addresses that get a copy */
+    const char *copies;         /* their bind, or NULL */
     json_object *shown;         /* what the metadata have of attachments, or
                                    NULL */
     const char *files;          /* bind of the attachments, or NULL */
@@ -66,36 +67,25 @@ typedef struct answer_t {
     apr_array_header_t *checks;
 } answer_t;
 
-/* Set ANSWER's copies and metadata from its values. */
-static void set_more(answer_t *answer)
+/* Set ANSWER's metadata from its values. */
+static void set_metadata(answer_t *answer)
 {
     const char **binds = answer->values.binds;
     apr_pool_t *pool = answer->call->pool;
-    json_object *metadata = json_object_new_object();
-    json_object *list = binds[COPIES] ? json_tokener_parse(binds[COPIES])
-                        : NULL;
-    size_t count = crm_json_count(list);
-    apr_array_header_t *texts = apr_array_make(pool, 4, sizeof(const char *));
-    json_object *copies = json_object_new_array();
+    json_object *metadata = json_object_new_object(), *copies;
 
-    for (size_t i = 0; i < count; i++) {
-        json_object *entry = json_object_array_get_idx(list, i);
-        const char *text = json_object_get_string(
-            json_object_object_get(entry, "email"));
-
-        APR_ARRAY_PUSH(texts, const char *) = apr_pstrdup(pool, text);
-        json_object_array_add(copies, json_object_new_string(text));
-    }
     crm_json_add_text(metadata, "subject", binds[SUBJECT]);
-    if (count) {
-        answer->copies = crm_sql_array(texts, pool);
-        json_object_object_add(metadata, "cc", json_object_get(copies));
+    if (answer->copies) {
+        copies = json_object_new_array();
+        for (int i = 0; i < answer->copied->nelts; i++) {
+            json_object_array_add(copies, json_object_new_string(
+                APR_ARRAY_IDX(answer->copied, i, const char *)));
+        }
+        json_object_object_add(metadata, "cc", copies);
     }
     if (answer->shown) {
         json_object_object_add(metadata, "attachments", answer->shown);
     }
-    json_object_put(copies);
-    json_object_put(list);
     answer->metadata = crm_json_end(metadata, pool);
 }
 
@@ -153,22 +143,29 @@ static void refuse_blank(crm_input_t *input, const answer_t *answer)
     }
 }
 
-/* Add an error to INPUT for each copy of ANSWER that no mail can be sent to. */
-static void refuse_copies(crm_input_t *input, const answer_t *answer)
+/* Set ANSWER's copies from its values. Add an error to INPUT for each that no mail can
+ * be sent to. */
+static void read_copies(answer_t *answer, crm_input_t *input)
 {
     const char *text = answer->values.binds[COPIES];
     json_object *list = text ? json_tokener_parse(text) : NULL;
+    apr_pool_t *pool = answer->call->pool;
 
+    answer->copied = apr_array_make(pool, 4, sizeof(const char *));
     for (size_t i = 0; i < crm_json_count(list); i++) {
-        const char *rule = crm_email_wire_to(json_object_get_string(
-            json_object_object_get(json_object_array_get_idx(list, i), "email")),
-            input->pool);
+        const char *address = json_object_get_string(
+            json_object_object_get(json_object_array_get_idx(list, i), "email"));
+        const char *rule = crm_email_wire_to(address, pool);
 
+        APR_ARRAY_PUSH(answer->copied, const char *) = apr_pstrdup(pool, address);
         if (rule) {
             crm_input_error(input, apr_psprintf(input->pool, "cc[%d]", (int)i), rule);
         }
     }
     json_object_put(list);
+    if (answer->copied->nelts) {
+        answer->copies = crm_sql_array(answer->copied, pool);
+    }
 }
 
 /* Read ANSWER's body, and fill its checks. */
@@ -187,12 +184,12 @@ static crm_error_t *read_answer(answer_t *answer)
     refuse_draft(&input, json_object_object_get(object, "status"));
     crm_body_read(&answer->values, &input, &body, object, CRM_BODY_CREATE, "");
     refuse_blank(&input, answer);
-    refuse_copies(&input, answer);
+    read_copies(answer, &input);
     if (input.error) {
         json_object_put(answer->shown);
         return input.error;
     }
-    set_more(answer);
+    set_metadata(answer);
     if (answer->copies) {
         add_check(answer, 0, "cc", "is for mail only");
     }
