@@ -126,11 +126,12 @@ static void add_tnef(crm_mail_walk_t *walk, const char *bytes, apr_size_t len)
     if (body.bytes && !walk->other) {
         walk->other = body.bytes;
         walk->other_len = body.len;
-        walk->other_html = !strcmp(body.type, "text/html");
-        walk->other_rtf = !strcmp(body.type, "text/rtf");
+        walk->other_kind = !strcmp(body.type, "text/html") ? CRM_MAIL_OTHER_HTML
+                           : !strcmp(body.type, "text/rtf") ? CRM_MAIL_OTHER_RTF
+                           : CRM_MAIL_OTHER_TEXT;
         walk->other_charset = crm_mail_label_in_html(body.bytes, body.len,
                                                      walk->pool);
-        if (walk->other_rtf) {
+        if (walk->other_kind == CRM_MAIL_OTHER_RTF) {
             walk->other = crm_mail_rtf_unpack(&walk->other_len, body.bytes,
                                               body.len, walk->pool);
         }
@@ -160,10 +161,27 @@ static int is_file(GMimePart *part)
            || g_mime_part_get_filename(part);
 }
 
-static int is_rtf(GMimeObject *object)
+/* Return what the bytes of OBJECT are, if they stand for the text of a mail. */
+static crm_mail_other_t kind_of(GMimeObject *object)
 {
-    return crm_mail_type_is(object, "text", "rtf")
-           || crm_mail_type_is(object, "application", "rtf");
+    static const struct {
+        const char *type, *subtype;
+        crm_mail_other_t kind;
+    } kinds[] = {
+        {"text", "html", CRM_MAIL_OTHER_HTML},
+        {"text", "calendar", CRM_MAIL_OTHER_CALENDAR},
+        {"text", "rtf", CRM_MAIL_OTHER_RTF},
+        {"application", "rtf", CRM_MAIL_OTHER_RTF},
+        {"text", "enriched", CRM_MAIL_OTHER_ENRICHED},
+        {"text", "richtext", CRM_MAIL_OTHER_RICHTEXT},
+    };
+
+    for (size_t i = 0; i < CRM_NELTS(kinds); i++) {
+        if (crm_mail_type_is(object, kinds[i].type, kinds[i].subtype)) {
+            return kinds[i].kind;
+        }
+    }
+    return CRM_MAIL_OTHER_TEXT;
 }
 
 /* Return whether PART may stand for the text of a mail without one. What people do
@@ -178,7 +196,8 @@ static int may_be_other(GMimePart *part)
             return 1;
         }
     }
-    return (crm_mail_type_is(object, "text", "*") || is_rtf(object))
+    return (crm_mail_type_is(object, "text", "*")
+            || kind_of(object) == CRM_MAIL_OTHER_RTF)
            && !crm_mail_type_is(object, "text", "rfc822-headers")
            && !is_file(part);
 }
@@ -194,11 +213,7 @@ void crm_mail_attach(crm_mail_walk_t *walk, GMimePart *part, int form)
         walk->other_len = len;
         walk->other_charset = apr_pstrdup(
             walk->pool, crm_mail_type_parameter(object, "charset"));
-        walk->other_html = crm_mail_type_is(object, "text", "html");
-        walk->other_calendar = crm_mail_type_is(object, "text", "calendar");
-        walk->other_rtf = is_rtf(object);
-        walk->other_enriched = crm_mail_type_is(object, "text", "enriched");
-        walk->other_richtext = crm_mail_type_is(object, "text", "richtext");
+        walk->other_kind = kind_of(object);
     }
     form = form && crm_mail_type_is(object, "text", "*")
            && !crm_mail_type_is(object, "text", "calendar") && !is_file(part);

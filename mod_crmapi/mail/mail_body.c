@@ -434,22 +434,26 @@ static const char *trim(const char *text, apr_pool_t *pool)
 /* Return what WALK has found beside the text, as a text. */
 static const char *other_text(crm_mail_walk_t *walk)
 {
-    unsigned *cut = &walk->mail->cut;
+    crm_mail_other_t kind = walk->other_kind;
     const char *text;
 
-    if (walk->other_rtf) {
+    if (kind == CRM_MAIL_OTHER_RTF) {
         return crm_mail_rtf(walk->other, walk->other_len, walk->pool);
     }
     text = crm_mail_source(walk->mail, CRM_MAIL_CUT_TEXT, walk->other,
                            walk->other_len, walk->other_charset, walk->pool);
-    if (walk->other_html) {
+    switch (kind) {
+    case CRM_MAIL_OTHER_HTML:
         text = limit_html(walk, text);
-        return crm_mail_text(cut, text, strlen(text), walk->pool);
+        return crm_mail_text(&walk->mail->cut, text, strlen(text), walk->pool);
+    case CRM_MAIL_OTHER_ENRICHED:
+    case CRM_MAIL_OTHER_RICHTEXT:
+        return crm_mail_enriched(text, kind == CRM_MAIL_OTHER_RICHTEXT, walk->pool);
+    case CRM_MAIL_OTHER_CALENDAR:
+        return crm_mail_calendar(text, walk->pool);
+    default:
+        return text;
     }
-    if (walk->other_enriched || walk->other_richtext) {
-        return crm_mail_enriched(text, walk->other_richtext, walk->pool);
-    }
-    return walk->other_calendar ? crm_mail_calendar(text, walk->pool) : text;
 }
 
 void crm_mail_body(crm_mail_t *mail, GMimeMessage *mime,

@@ -9,6 +9,12 @@
 #include "crm_mail.h"
 
 /* A walk through the parts of a mail. */
+/* What crm_mail_walk_t.other is. */
+typedef enum crm_mail_other_t {
+    CRM_MAIL_OTHER_TEXT, CRM_MAIL_OTHER_HTML, CRM_MAIL_OTHER_CALENDAR,
+    CRM_MAIL_OTHER_RTF, CRM_MAIL_OTHER_ENRICHED, CRM_MAIL_OTHER_RICHTEXT
+} crm_mail_other_t;
+
 typedef struct crm_mail_walk_t {
     crm_mail_t *mail;
     const crm_mail_options_t *options;
@@ -22,11 +28,7 @@ typedef struct crm_mail_walk_t {
                                    there is no other text */
     apr_size_t other_len;
     const char *other_charset;  /* or NULL */
-    int other_html;             /* it is HTML */
-    int other_calendar;         /* it is a calendar */
-    int other_rtf;              /* it is RTF */
-    int other_enriched;         /* it is text/enriched */
-    int other_richtext;         /* it is text/richtext */
+    crm_mail_other_t other_kind;
     apr_size_t html;            /* bytes of HTML that were read */
     int enclosed;               /* number of signed messages that were read */
     int certified;              /* it encloses what somebody wrote: RFC 6109 */
