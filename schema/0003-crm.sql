@@ -273,8 +273,9 @@ CREATE INDEX company_fields ON crmapi.company
     USING gin (indexed_fields jsonb_path_ops)
     WITH (gin_pending_list_limit = 64) WHERE indexed_fields IS NOT NULL;
 
--- Compute domain_key, search (contract 7.8), tag_keys and indexed_fields if what the
--- first two are made of, or they themselves, would change. A trigger function.
+-- Compute domain_key and search (contract 7.8) if what they are made of, or they
+-- themselves, would change; of a new company what tags_compute() computes, too. A trigger
+-- function.
 CREATE FUNCTION crmapi.company_compute() RETURNS trigger
     LANGUAGE plpgsql AS $$
 BEGIN
@@ -285,10 +286,13 @@ BEGIN
     THEN
         RETURN NEW;
     END IF;
-    IF cardinality(NEW.tags) > 0 OR NEW.tag_keys IS NOT NULL THEN
-        NEW.tag_keys := crmapi.tag_keys(NEW.workspace_id, NEW.tags);
+    IF TG_OP = 'INSERT' THEN
+        IF cardinality(NEW.tags) > 0 OR NEW.tag_keys IS NOT NULL THEN
+            NEW.tag_keys := crmapi.tag_keys(NEW.workspace_id, NEW.tags);
+        END IF;
+        NEW.indexed_fields
+            := crmapi.fields_indexed(NEW.workspace_id, NEW.custom_fields);
     END IF;
-    NEW.indexed_fields := crmapi.fields_indexed(NEW.workspace_id, NEW.custom_fields);
     NEW.domain_key := crmapi.fold(NEW.domain);
     NEW.search := crmapi.fold(NEW.name || chr(31)
         || coalesce(NEW.domain, '') || chr(31) || coalesce(NEW.industry, ''));
