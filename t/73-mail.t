@@ -495,6 +495,46 @@ subtest "18.5 which mails count as one sender's of this hour" => sub {
     is($kind->(), undef, "not the older ones of a conversation that goes on");
 };
 
+subtest "18.5 what anybody may have written does not count against who is known"
+    => sub {
+    my $flood = sub {
+        my ($mail, @options) = @_;
+        return metadata(taken($mail, "--hourly", 2, @options)->{message_id})
+            ->{automatic};
+    };
+    my $from = sub { return mail("x", From => $_[0], @_[1 .. $#_]) };
+    my %proof = (
+        "a reply to ours" => sub { $from->($_[0],
+            "In-Reply-To" => "<$_[1]\@x.org>") },
+        "one of another address of the contact" => sub { $from->("2.$_[0]",
+            "In-Reply-To" => "<$_[1]\@x.org>") },
+        "what a trusted host verifies" => sub { stamped($from->($_[0]),
+            "$MX; dmarc=pass header.from=example.org") });
+    my $count = 0;
+    for my $name (sort keys %proof) {
+        my $who = "crowd" . ++$count . "\@example.org";
+        my ($enrollment, $step, $contact) = at_work($who);
+        change($w, "contact", $contact, emails => JSON::PP->new->encode([
+            { email => $who, is_primary => JSON::PP::true },
+            { email => "2.$who", is_primary => JSON::PP::false }]));
+        for my $forged ($who, "2.$who") {
+            $flood->($from->($forged)) for 1, 2;
+            is($flood->($from->($forged)), "flood", "anybody's are too many");
+        }
+        is($flood->($proof{$name}->($who, $step), @PASS), undef, "$name is not");
+        is(is_stopped($enrollment), "t", "and stops the sequence");
+        $flood->($proof{$name}->($who, $step), @PASS);
+        is($flood->($proof{$name}->($who, $step), @PASS), "flood",
+            "but too many of its own are");
+    }
+    my (undef, $step) = at_work("crowd\@example.net");
+    my $reply = sub { $from->("its.colleague\@example.net",
+        "In-Reply-To" => "<$step\@x.org>") };
+    $flood->($reply->()) for 1, 2;
+    is($flood->($reply->()), "flood", "who answers for somebody else may be a"
+        . " program, too");
+};
+
 # --- LMTP ---------------------------------------------------------------------
 
 my $worker = worker(database => $database, no_start => 1);

@@ -22,6 +22,8 @@
  * - the number of the first of its people $9 that is not the agent itself, with or
  *   without a suffix of the local part;
  * - the number of mails from its sender with its Reply-To within an hour, at most $6;
+ *   of one whose sender is known, because a trusted host says so ($10) or the contact
+ *   answers, without claims, which anybody can send in the sender's name;
  * - the address that this step, or an answer, was sent to; the answer's id; the
  *   addresses of the answer's copies. */
 #define STATE_SQL \
@@ -41,12 +43,23 @@
     " AND c.bot_id = a.id AND c.type = " CRM_CODE_EMAIL \
     " AND m.created_at > now() - interval '1 hour'" \
     " AND m.metadata ->> 'from' = $3::text AND m.metadata ->> 'reply_to'" \
-    " IS NOT DISTINCT FROM $8::text LIMIT $6::integer) t)," \
+    " IS NOT DISTINCT FROM $8::text AND (NOT known.so OR m.metadata" \
+    " ->> 'verified' IS NULL) LIMIT $6::integer) t)," \
     " o.to_identifier, o.answer_id, (SELECT string_agg(copy, ' ')" \
     " FROM crmapi.message m, jsonb_array_elements_text(m.metadata -> 'cc') copy" \
     " WHERE m.workspace_id = $1::uuid AND m.id = o.answer_id)" \
     " FROM crmapi.agent a LEFT JOIN" \
     " crmapi.mail_named($1::uuid, $4::text[], $7::text[]) o ON true" \
+    " CROSS JOIN LATERAL (SELECT $10::boolean OR EXISTS (" \
+    "SELECT FROM crmapi.contact c WHERE c.workspace_id = $1::uuid" \
+    " AND crmapi.email_key($3::text) = ANY (crmapi.email_keys(c.emails))" \
+    " AND c.id IN ((SELECT e.contact_id FROM crmapi.enrollment_step s" \
+    " JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id" \
+    " AND e.id = s.enrollment_id" \
+    " WHERE s.workspace_id = $1::uuid AND s.id = o.step_id)," \
+    " (SELECT k.contact_id FROM crmapi.message m JOIN crmapi.conversation k" \
+    " ON k.workspace_id = m.workspace_id AND k.id = m.conversation_id" \
+    " WHERE m.workspace_id = $1::uuid AND m.id = o.answer_id)))) known(so)" \
     " WHERE a.workspace_id = $1::uuid AND a.id = $2::uuid"
 
 /* Return the reply tokens of DELIVERY: in the addresses that the mail was sent
@@ -193,14 +206,15 @@ static const char *automatic_of(const crm_mail_delivery_t *delivery, int own,
 static crm_error_t *read_state(crm_mail_delivery_t *delivery)
 {
     const crm_mail_t *mail = delivery->mail;
-    const char *values[9] = {
+    const char *values[10] = {
         delivery->workspace_id, delivery->bot_id, mail->from,
         crm_sql_array(mail->references, delivery->pool), mail->message_id,
         apr_itoa(delivery->pool, delivery->options->hourly),
         crm_sql_array(tokens_of(delivery), delivery->pool), mail->reply_to,
-        crm_sql_array(addresses_of(delivery), delivery->pool)
+        crm_sql_array(addresses_of(delivery), delivery->pool),
+        mail->verified ? "t" : "f"
     };
-    crm_stmt_t stmt = {STATE_SQL, 9, values};
+    crm_stmt_t stmt = {STATE_SQL, 10, values};
     PGresult *result;
 
     delivery->automatic = mail->automatic;
