@@ -36,6 +36,26 @@ $writers->stop;
 $writers->check;
 $httpd->stop;
 
+subtest "daemons get ten seconds to reconnect before their jobs go to others" => sub {
+    my $id = sql($database, "INSERT INTO crmapi.job (workspace_id, kind, payload,
+        run_at, state, leased_by, leased_until, attempts) VALUES ('@{[$w->id]}',
+        'test.x', '{}', now(), 'leased', 'x', now() - interval '1 hour', 1)
+        RETURNING id");
+    my ($young, $done);
+    ok(wait_for(sub {
+        postgres()->halt("INT");
+        postgres()->resume;
+        ($young, $done) = @{(sql($database, "SELECT statement_timestamp()
+            - pg_postmaster_start_time() < '8 s', crmapi.job_reap()"))[0]};
+        return $young eq "t";
+    }, 120), "the server has just started");
+    is($done, 0, "a lease that has expired is waited for");
+    is(sql($database, "SELECT leased_by FROM crmapi.job WHERE id = $id"), "x",
+        "and stays whose it was");
+    postgres()->wait_reaping;
+    is(sql($database, "SELECT crmapi.job_reap()"), 1, "then no longer");
+};
+
 subtest "an unconfirmed commit is no success, whatever messages a role gets" => sub {
     my $httpd = httpd(database => $database, dbd => "DBDMin 0\n",
         conf => "CrmApiDatabaseTimeout 1s\n");

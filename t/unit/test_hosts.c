@@ -21,10 +21,16 @@
 
 static apr_pool_t *pool;
 
-/* ---- the name service: one.test and two.test have as many addresses -------- */
+/* ---- the name service: one.test, two.test, many.test have as many addresses - */
 
-static struct sockaddr_in answers[2];
-static struct addrinfo infos[2];
+#define MANY 20
+
+/* Two addresses, and then many. */
+static struct sockaddr_in answers[2 + MANY];
+static struct addrinfo infos[2 + MANY];
+
+/* Whether last.test was asked for. */
+static int last_asked;
 
 int getaddrinfo(const char *restrict host, const char *restrict service,
                 const struct addrinfo *restrict hints,
@@ -37,7 +43,10 @@ int getaddrinfo(const char *restrict host, const char *restrict service,
     while (!strcmp(host, "silent.test")) {
         pause();
     }
-    *found = &infos[!strcmp(host, "one.test")];
+    if (!strcmp(host, "last.test")) {
+        __atomic_store_n(&last_asked, 1, __ATOMIC_SEQ_CST);
+    }
+    *found = &infos[!strcmp(host, "many.test") ? 2 : !strcmp(host, "one.test")];
     return 0;
 }
 
@@ -49,14 +58,14 @@ void freeaddrinfo(struct addrinfo *found)
 static void setup(void)
 {
     apr_pool_create(&pool, crm_check_pool());
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 + MANY; i++) {
         answers[i].sin_family = AF_INET;
-        inet_pton(AF_INET, i ? "192.0.2.2" : "192.0.2.1",
+        inet_pton(AF_INET, apr_psprintf(pool, "192.0.2.%d", i + 1),
                   &answers[i].sin_addr);
         infos[i].ai_addr = (struct sockaddr *)&answers[i];
         infos[i].ai_addrlen = sizeof(answers[i]);
+        infos[i].ai_next = i == 1 || i == 1 + MANY ? NULL : &infos[i + 1];
     }
-    infos[0].ai_next = &infos[1];
 }
 
 static void teardown(void)
@@ -216,6 +225,23 @@ START_TEST(a_silent_name_service_matters_before_an_address)
 }
 END_TEST
 
+/* So a silent one leaves time for the others. */
+START_TEST(all_names_are_asked_at_once)
+{
+    PQconninfoOption *options = crm_hosts_options(
+        "host=silent.test,last.test");
+    apr_time_t end = crm_time_monotonic() + LONG;
+
+    crm_hosts_silent(options, crm_time_monotonic() + SHORT, pool);
+    while (!__atomic_load_n(&last_asked, __ATOMIC_SEQ_CST)
+           && crm_time_monotonic() < end) {
+        usleep(10000);
+    }
+    ck_assert(last_asked);
+    PQconninfoFree(options);
+}
+END_TEST
+
 START_TEST(a_closed_connection_is_no_reason)
 {
     const char *const at = "CRM2001: database: connection to server at \"h\","
@@ -267,6 +293,10 @@ START_TEST(the_addresses_of_one_host)
     ck_assert_str_eq(looked_up(conninfo, 2, SHORT), crm_hosts_nameless);
     ck_assert_str_eq(looked_up(conninfo, 3, LONG), "any");
     ck_assert_str_eq(looked_up("host=a hostaddr=192.0.2.1", 0, LONG), "any");
+    ck_assert_str_eq(looked_up("host=many.test", 0, LONG), "192.0.2.3 192.0.2.4"
+                     " 192.0.2.5 192.0.2.6 192.0.2.7 192.0.2.8 192.0.2.9"
+                     " 192.0.2.10 192.0.2.11 192.0.2.12 192.0.2.13 192.0.2.14"
+                     " 192.0.2.15 192.0.2.16 192.0.2.17 192.0.2.18");
 }
 END_TEST
 
@@ -335,6 +365,7 @@ int main(void)
     tcase_add_loop_test(tcase, addresses_go_with_the_port_of_their_host, 0,
                         COUNT(finds));
     tcase_add_test(tcase, a_closed_connection_is_no_reason);
+    tcase_add_test(tcase, all_names_are_asked_at_once);
     tcase_add_loop_test(tcase, a_silent_name_service_matters_before_an_address,
                         0, COUNT(silences));
     tcase_add_test(tcase, the_addresses_of_one_host);
