@@ -82,16 +82,6 @@ int crm_hosts_count(const char *conninfo)
     return count;
 }
 
-int crm_hosts_hang(const char *conninfo)
-{
-    PQconninfoOption *options = crm_hosts_options(conninfo);
-    int hang = count_hosts(options) > 1
-               && atoi(crm_hosts_value(options, "connect_timeout")) <= 0;
-
-    PQconninfoFree(options);
-    return hang;
-}
-
 /* Return TEXT, a message of libpq, without what is between its first and its
  * last quote, which may be a part of a password, in RESULT_POOL. */
 static const char *unquoted(const char *text, apr_pool_t *result_pool)

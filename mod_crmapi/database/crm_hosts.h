@@ -61,10 +61,6 @@ int crm_hosts_find(crm_hosts_found_t *found_p, const char *conninfo,
  * 1. */
 int crm_hosts_count(const char *conninfo);
 
-/* Return whether CONNINFO names several hosts and no connect_timeout. libpq
- * then waits for a host that does not answer, and never tries the next one. */
-int crm_hosts_hang(const char *conninfo);
-
 /* Begin to look up the names of all hosts of OPTIONS (libpq's) at the same time, so
  * that a silent one leaves time for the others. Scratch memory is in POOL. */
 void crm_hosts_ask(const PQconninfoOption *options, apr_pool_t *pool);

@@ -4,6 +4,8 @@
  * process */
 #include "mod_crmapi_outage.h"
 
+#include <stdlib.h>
+
 #include "apr_strings.h"
 
 #include "http_config.h"
@@ -21,6 +23,10 @@ APLOG_USE_MODULE(crmapi);
 
 /* mod_dbd has no message above APLOG_CRIT. */
 #define QUIET APLOG_ALERT
+
+/* How long libpq waits for each host, unless DBDParams has a connect_timeout or the
+ * environment says it. Its own default is to wait for ever. */
+#define CONNECT_SECONDS "5"
 
 /* ---- mod_dbd's log level -------------------------------------------------- */
 
@@ -142,12 +148,14 @@ void crmapi_outage_few(const crmapi_pool_t *pool, const crm_conn_t *conn,
 static signed char *levels_before;
 
 /* The hook before mod_dbd's, which logs for the main server that a connection
- * failed, whichever server it is for, with the level crit. Nothing else runs in
- * this process yet. */
+ * failed, whichever server it is for, with the level crit, and makes connections while
+ * it holds a lock: a server that says nothing would end all requests. Nothing else runs
+ * in this process yet. */
 static void before_dbd(apr_pool_t *pchild, server_rec *main_server)
 {
     const module *dbd = ap_find_linked_module("mod_dbd.c");
 
+    setenv("PGCONNECT_TIMEOUT", CONNECT_SECONDS, 0);
     levels_before = main_server->log.module_levels;
     if (dbd && crmapi_pools_count()
         && !has_level(main_server, dbd->module_index)) {

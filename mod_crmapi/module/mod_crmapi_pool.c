@@ -238,12 +238,6 @@ void crmapi_pools_complain(const server_rec *main_server, apr_pool_t *ptemp)
         if (pool->missing) {
             crmapi_pool_report_missing(pool, main_server, ptemp);
         }
-        else if (crm_hosts_hang(pool->settings->params)) {
-            ap_log_error(APLOG_MARK, APLOG_WARNING, 0, main_server,
-                         "CRM1106: DBDParams has several hosts and no "
-                         "connect_timeout: while one does not answer, the "
-                         "next one is not tried%s", pool->name);
-        }
     }
 }
 
