@@ -9,6 +9,7 @@ use CrmTest;
 use CrmTest::Citus;
 use CrmTest::Proxy;
 use CrmTest::Session;
+use File::Temp qw(tempdir);
 use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
@@ -380,10 +381,34 @@ subtest "-D, pid_file, log_file, HUP" => sub {
     ok(-S "$folder/lmtp", "is heeded");
     rename $folder, "$folder-away";
     kill HUP => $pid;
-    ok($ended->(), "HUP, and it cannot go on");
+    ok(wait_for(sub { read_file($log) =~ /CRM3007/ }, 20), "HUP, and it cannot go on");
     like(read_file($log), qr{error: lmtp_socket: \Q$folder\E/lmtp: No such}, "why, is"
         . " in the log: nobody sees its standard error");
+    kill TERM => $pid;
+    ok($ended->(), "it can be ended");
     $worker->configure({ database => "host=/nowhere dbname=x" });
+};
+
+subtest "a reload without room for threads" => sub {
+    plan(skip_all => "plain builds only: a library of the test's own is preloaded")
+        if sanitized() || valgrinded();
+    my $scratch = tempdir("crm-threads-XXXXXX", TMPDIR => 1, CLEANUP => 1);
+    my $worker = worker(database => $database, env => {
+        LD_PRELOAD => library("no_threads", $scratch),
+        CRM_NO_THREADS => "$scratch/none" }, conf => { threads => 3 },
+        expect_log => [qr/CRM3008/ => 1, qr/CRM3007: waiting/ => 1,
+            qr/error: a thread cannot be started: Resource/ => 2]);
+    write_file("$scratch/none", "");
+    $worker->configure({ threads => 5 });
+    kill HUP => $worker->pid;
+    ok(wait_for(sub { $worker->log_text =~ /CRM3007/ }, 20), "it waits for room");
+    unlink "$scratch/none";
+    ok(wait_for(sub { $worker->log_text =~ /CRM3007.*CRM3001: .* 3 threads/s }, 20),
+        "then it has its settings of before");
+    kill HUP => $worker->pid;
+    ok(wait_for(sub { $worker->log_text =~ /CRM3001: .* 5 threads/ }, 20),
+        "and at the next reload the new ones");
+    $worker->stop;
 };
 
 subtest "systemd is told when it works, and when it ends" => sub {

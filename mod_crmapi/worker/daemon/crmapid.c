@@ -51,6 +51,8 @@ static const apr_getopt_option_t options[] = {
     {NULL, 0, 0, NULL}
 };
 
+#define NOT_RELOADED "CRM3008: the configuration was not reloaded"
+
 /* The command line. */
 typedef struct call_t {
     const char *config;
@@ -334,7 +336,7 @@ static int wait_command(service_t *service, int seconds)
         return sig;
     }
     crmd_log_error(CRM_LOG_ERR, error);
-    crmd_logf(CRM_LOG_ERR, "CRM3008: the configuration was not reloaded");
+    crmd_logf(CRM_LOG_ERR, NOT_RELOADED);
     return 0;
 }
 
@@ -435,6 +437,39 @@ static crm_error_t *serve_once(int *signal_p, service_t *service)
     return error;
 }
 
+static void use_config(service_t *service, crmd_config_t *config)
+{
+    service->config = config;
+    reopen_log(config, service->pool);
+}
+
+/* Serve with SERVICE's next configuration until a signal arrives. If that is not
+ * possible, as without room for threads, serve with the one before; if that is not
+ * either, try again each second. Return the signal. */
+static int serve_again(service_t *service)
+{
+    crmd_config_t *before = service->config;
+    crm_error_t *error;
+    int sig = 0, failed = 0;
+
+    use_config(service, service->next);
+    while (!sig && (error = serve_once(&sig, service))) {
+        if (++failed <= 2) {
+            crmd_log_error(CRM_LOG_ERR, error);
+        }
+        if (failed == 1) {
+            crmd_logf(CRM_LOG_ERR, NOT_RELOADED);
+            use_config(service, before);
+        }
+        else if (failed == 2) {
+            crmd_logf(CRM_LOG_WARNING, "CRM3007: waiting until that is possible");
+        }
+        sig = failed == 1 ? 0 : wait_command(service, 1);
+        apr_pool_clear(service->run_pool);
+    }
+    return sig;
+}
+
 /* Serve until a signal other than SIGHUP arrives. */
 static crm_error_t *serve(service_t *service)
 {
@@ -444,9 +479,7 @@ static crm_error_t *serve(service_t *service)
     CRM_ERR(serve_once(&sig, service));
     while (sig == SIGHUP) {
         apr_pool_clear(service->run_pool);
-        service->config = service->next;
-        reopen_log(service->config, service->pool);
-        CRM_ERR(serve_once(&sig, service));
+        sig = serve_again(service);
     }
     crmd_logf(CRM_LOG_NOTICE, "CRM3009: crmapid exits");
     return NULL;
