@@ -162,6 +162,8 @@ typedef struct late_t {
     int stop;                   /* closing this ends it */
     int lines;                  /* how many lines follow then, and the dot */
     apr_interval_time_t each;   /* how long each of them takes */
+    apr_interval_time_t more;   /* and how much longer than the one before */
+    apr_interval_time_t timeout; /* of silence; 0: a minute */
     int fd;
     char said[4096];            /* the replies */
 } late_t;
@@ -197,7 +199,8 @@ static void *be_late(void *baton)
         close(late->stop);
     }
     for (int i = 0; i < late->lines; i++) {
-        __atomic_add_fetch(&ahead, late->each, __ATOMIC_SEQ_CST);
+        __atomic_add_fetch(&ahead, late->each + i * late->more,
+                           __ATOMIC_SEQ_CST);
         send(late->fd, line, strlen(line), MSG_NOSIGNAL);
         do {
             sched_yield();      /* the session waits for each */
@@ -219,8 +222,7 @@ static void *be_late(void *baton)
 /* Let a client say TEXT, and then be LATE. Return what it is answered. */
 static const char *late_session(const char *text, late_t *late)
 {
-    static crmd_config_t config = {.lmtp_timeout = APR_USEC_PER_SEC * 60,
-        .database = "", MAIL_SETTINGS};
+    static crmd_config_t config = {.database = "", MAIL_SETTINGS};
     apr_pool_t *pool;
     crm_conn_t *conn = NULL;
     crmd_lmtp_door_t door = {.listener = -1};
@@ -241,6 +243,7 @@ static const char *late_session(const char *text, late_t *late)
     late->fd = pair[1];
     late->stop = stop[1];
     ck_assert(!pthread_create(&thread, NULL, be_late, late));
+    config.lmtp_timeout = late->timeout ? late->timeout : APR_USEC_PER_SEC * 60;
     config.mail_max_message = late->max ? late->max : MAX_MESSAGE;
     if (late->door) {
         door = *late->door;
@@ -496,6 +499,32 @@ START_TEST(a_mail_that_has_begun)
 }
 END_TEST
 
+/* A descriptor with something to read: a client waits for a thread. */
+static int waiting(void)
+{
+    int ends[2];
+
+    ck_assert(!pipe(ends) && write(ends[1], "x", 1) == 1);
+    close(ends[1]);
+    return ends[0];
+}
+
+/* A client that says nothing has the timeout, and a second while others wait. */
+START_TEST(a_silent_client)
+{
+    const crmd_lmtp_door_t crowd = {.listener = waiting()};
+    late_t alone = {.until = "421", .stays = 1, .timeout = APR_USEC_PER_SEC};
+    late_t crowded = {.door = &crowd, .until = "421", .stays = 1};
+    apr_int64_t begun = __real_crm_time_monotonic();
+
+    ck_assert_str_eq(late_session(HELLO, &alone), "220 250 421/4.4.2");
+    ck_assert_str_eq(late_session(HELLO, &crowded), "220 250 421/4.4.2");
+    ck_assert_int_lt(__real_crm_time_monotonic() - begun,
+                     APR_USEC_PER_SEC * 8);
+    close(crowd.listener);
+}
+END_TEST
+
 /* A client that is never silent for long has ten times the timeout for a mail, whatever
  * it says. */
 START_TEST(a_slow_client)
@@ -525,16 +554,6 @@ START_TEST(a_slow_client)
     ck_assert_ptr_null(strstr(late_session(DATA, &sender), "421"));
 }
 END_TEST
-
-/* A descriptor with something to read: a client waits for a thread. */
-static int waiting(void)
-{
-    int ends[2];
-
-    ck_assert(!pipe(ends) && write(ends[1], "x", 1) == 1);
-    close(ends[1]);
-    return ends[0];
-}
 
 /* While others wait, and no thread is free, a client may let us wait for a second in
  * all, and for another one for each MiB of its mail. Clients that are silent, or say as
@@ -583,6 +602,28 @@ START_TEST(others_wait_for_a_large_mail)
     memcpy(line + MIB - 2, "\r\n", 3);
     large.line = line;
     ck_assert_str_eq(late_session(DATA, &large), TAKEN);
+    close(crowd.listener);
+}
+END_TEST
+
+/* What one mail took is not counted for the next one, nor how large it was. */
+START_TEST(others_wait_for_several_mails)
+{
+    const crmd_lmtp_door_t crowd = {.listener = waiting()};
+    const char next[] = "\r\n.\r\nMAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\nDATA\r\n";
+    char *line = apr_palloc(crm_check_pool(), MIB + sizeof(next));
+    late_t several = {.door = &crowd, .max = 3 * MIB, .until = "354", .stays = 1,
+                      .lines = 5, .each = APR_USEC_PER_SEC / 10 * 6,
+                      .line = apr_pstrcat(crm_check_pool(), "x", next, NULL)};
+    late_t slower = {.door = &crowd, .max = 3 * MIB, .until = "354", .stays = 1,
+                     .lines = 2, .each = APR_USEC_PER_SEC / 10 * 6,
+                     .more = APR_USEC_PER_SEC / 10 * 9, .line = line};
+
+    ck_assert_ptr_null(strstr(late_session(DATA, &several), "421"));
+    memset(line, 'x', MIB);
+    memcpy(line + MIB, next, sizeof(next));
+    ck_assert_str_eq(late_session(DATA, &slower), TAKEN
+                     " 250/2.1.0 250/2.1.5 354 421/4.4.2");
     close(crowd.listener);
 }
 END_TEST
@@ -656,9 +697,11 @@ int main(void)
     tcase_add_test(tcase, the_database_is_away);
     tcase_add_test(tcase, silence_and_the_end);
     tcase_add_test(tcase, a_mail_that_has_begun);
+    tcase_add_test(tcase, a_silent_client);
     tcase_add_test(tcase, a_slow_client);
     tcase_add_test(tcase, others_wait);
     tcase_add_test(tcase, others_wait_for_a_large_mail);
+    tcase_add_test(tcase, others_wait_for_several_mails);
     tcase_add_test(tcase, a_mail_without_end);
     tcase_add_test(tcase, nothing_but_commands);
     tcase_add_test(tcase, a_client_that_does_not_read);
