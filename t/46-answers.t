@@ -276,10 +276,14 @@ subtest "a graceful restart loses no answer" => sub {
     # new processes connect, on a busy machine slowly
     my ($httpd, $w, @ids) = server(undef, "CrmApiDatabaseWait 30s\n");
     my $clients = clients($httpd, $w);
-    my ($lost, $restarts) = (0, 0);
+    my ($lost, $restarts, $done) = (0, 0, sub { });
 
     for my $round (1 .. $ROUNDS) {
-        kill USR1 => $httpd->pid if $round % 10 == 5 && ++$restarts;
+        if ($round % 10 == 5) {
+            $done->();
+            $done = $httpd->begin_restart("USR1");
+            $restarts++;
+        }
         # a connection that was closed while it was idle is opened again
         my @asked = grep { my $client = $_;
             $client->ask("GET", "/api/v1/contacts/$ids[0]") }
@@ -291,6 +295,7 @@ subtest "a graceful restart loses no answer" => sub {
         }
     }
     is($lost, 0, "in $restarts restarts");
+    $done->();
     $httpd->stop;
 };
 
