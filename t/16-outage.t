@@ -207,6 +207,31 @@ subtest "crmapid: an outage in the middle" => sub {
     $worker->stop;
 };
 
+subtest "crmapid: an upkeep task that an outage ends has not failed" => sub {
+    sql($database, <<'END');
+CREATE FUNCTION crmapi.nap() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN PERFORM pg_sleep(600); RETURN NULL; END $$;
+CREATE TRIGGER nap BEFORE DELETE ON crmapi.send_count
+    FOR EACH STATEMENT EXECUTE FUNCTION crmapi.nap();
+END
+    for my $signal ("INT", "QUIT", "KILL") {
+        sql($database, "DELETE FROM crmapi.upkeep");
+        my $worker = worker(database => $database, expect_log => [
+            qr/CRM2001: database: connection to server/ => 1, qr/CRM3003: / => 1]);
+        ok(wait_for(sub { sql("postgres", "SELECT count(*) FROM pg_stat_activity
+            WHERE wait_event = 'PgSleep'") }, 20), "a task is under way");
+        $pg->halt($signal);
+        ok(wait_for(sub { $worker->log_text =~ /CRM3003/ }, 20),
+            "SIG$signal: the outage is told") or diag($worker->log_text);
+        $pg->resume;
+        ok(wait_for(sub { sql($database, "SELECT count(*) FROM pg_stat_activity
+            WHERE usename = '$CrmTest::Postgres::WORKER'") > 1 }, 20),
+            "and nothing else");
+        $worker->stop;
+    }
+    sql($database, "DROP FUNCTION crmapi.nap CASCADE");
+};
+
 subtest "sessions that the server ends when they are idle" => sub {
     my @roles = ($ROLE, $CrmTest::Postgres::WORKER);
     sql("postgres", "ALTER ROLE $_ SET idle_session_timeout = '100ms'") for @roles;

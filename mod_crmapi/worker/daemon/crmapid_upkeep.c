@@ -105,6 +105,15 @@ static crm_error_t *keep_less(apr_int64_t *count_p, const upkeep_t *upkeep)
                               upkeep->pool);
 }
 
+/* Return whether ERROR, of a task, is no fault of it: nobody wants it any more, or the
+ * database cannot be used. */
+static int ends_round(const crm_error_t *error)
+{
+    return error->code == CRM_E_REQUEST_TIMEOUT
+           || error->outage == CRM_OUTAGE_AWAY
+           || (error->code == CRM_E_UNAVAILABLE && !error->sqlstate);
+}
+
 /* Measure what workspaces have used that were not measured today. One that fails
  * keeps no other from it. */
 static crm_error_t *measure_usage(apr_int64_t *count_p, const upkeep_t *upkeep)
@@ -121,7 +130,7 @@ static crm_error_t *measure_usage(apr_int64_t *count_p, const upkeep_t *upkeep)
     *count_p = 0;
     CRM_ERR(crm_db_query(&workspaces, upkeep->conn, &all, upkeep->pool));
     apr_pool_create(&pool, upkeep->pool);
-    for (int i = 0; (!error || error->sqlstate) && i < PQntuples(workspaces)
+    for (int i = 0; !(error && ends_round(error)) && i < PQntuples(workspaces)
          && !crm_conn_unwanted(upkeep->conn); i++) {
         crm_error_t *failed;
 
@@ -288,8 +297,7 @@ static crm_error_t *run_task(const upkeep_t *upkeep, const task_t *task)
 
     error = task->run ? task->run(&count, upkeep)
                       : run_sql(&count, upkeep, task);
-    if (error && (error->code == CRM_E_REQUEST_TIMEOUT      /* unwanted */
-                  || (error->code == CRM_E_UNAVAILABLE && !error->sqlstate))) {
+    if (error && ends_round(error)) {
         return error;
     }
     if (error) {
