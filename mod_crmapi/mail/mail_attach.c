@@ -14,6 +14,7 @@
 #include "mail_charset.h"
 #include "mail_id.h"
 #include "mail_label.h"
+#include "mail_file.h"
 #include "mail_read.h"
 #include "mail_rtf.h"
 #include "mail_smime.h"

@@ -295,6 +295,11 @@ static void add_each(crm_mail_walk_t *walk, const apr_array_header_t *parts,
 /* Bytes of the words of a text that only speaks of the HTML beside it. */
 #define STUB_BYTES 400
 
+/* What a text speaks of that asks to look at the HTML, or at a page instead. */
+static const char *const elsewhere[] = {
+    "html", "mimeformat", "browser", "navegador", "navigateur"
+};
+
 /* Return whether PLAIN, the texts of alternatives, is one that may only say that the
  * mail has HTML. */
 static int may_be_stub(crm_mail_walk_t *walk, const apr_array_header_t *plain)
@@ -302,7 +307,12 @@ static int may_be_stub(crm_mail_walk_t *walk, const apr_array_header_t *plain)
     const char *words = plain->nelts == 1 ? words_of(
         walk, APR_ARRAY_IDX(plain, 0, GMimePart *)) : "";
 
-    return strlen(words) <= STUB_BYTES && strstr(words, "html");
+    for (size_t i = 0; i < CRM_NELTS(elsewhere); i++) {
+        if (strlen(words) <= STUB_BYTES && strstr(words, elsewhere[i])) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* Return whether HTML, the texts beside PLAIN, have other words. */

@@ -21,11 +21,6 @@ const char *crm_mail_header(GMimeMessage *mime, const char *name,
 /* Return the number of headers NAME in MIME. */
 int crm_mail_count(GMimeMessage *mime, const char *name);
 
-/* Return the file name of PART, from Content-Disposition, else Content-Type, in
- * POOL; NULL if it has none. */
-const char *crm_mail_file_name(GMimeObject *part, const char *hint,
-                               apr_pool_t *pool);
-
 /* Return the decoded content of PART, *LEN_P bytes and a NUL, in POOL. A text that
  * is no base64, as is said of it, is returned as it is. */
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,

@@ -12,6 +12,7 @@
 
 #include "apr_strings.h"
 
+#include "mail_file.h"
 #include "mail_read.h"
 
 /* Return whether PART is of the type, or has the name of a file that some servers

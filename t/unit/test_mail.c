@@ -510,6 +510,29 @@ static const struct {
     {"Content-Disposition: attachment filename=\"a b.pdf\"", "a b.pdf"},
     {"Content-Disposition: attachment, filename=a.pdf", "a.pdf"},
     {"Content-Disposition: attachment; filename=\"a.pdf", "a.pdf"},
+    /* quotes within quotes */
+    {"Content-Disposition: attachment; filename=\"the \"new\" one.pdf\"; size=1",
+     "the \"new\" one.pdf"},
+    {"Content-Type: image/png;\n name=\"a \\\"b\\\" \"c\".png\"", "a \"b\" \"c\".png"},
+    {"Content-Disposition: attachment; filename=\"a.pdf\" size=1", "a.pdf"},
+    {"Content-Disposition: attachment; filename=\"a.pdf\" (b \"c\" d)", "a.pdf"},
+    {"Content-Disposition: attachment; filename=\"a\"; filename*=utf-8''%C3%B6%22;"
+     " x=\"y\"", "ö\""},
+    /* quotes that are none */
+    {"Content-Disposition: attachment; filename='a b.pdf'", "a b.pdf"},
+    {"Content-Disposition: attachment; filename=\"'a.pdf\"", "'a.pdf"},
+    {"Content-Disposition: attachment; filename=\"'\"", "'"},
+    /* as RFC 2231 has it, without the asterisk that says so */
+    {"Content-Disposition: attachment; filename=\"UTF-8''%C3%B6l%20a.pdf\"", "öl a.pdf"},
+    {"Content-Type: image/png; name=\"iso-8859-1'de'%F6l.png\"", "öl.png"},
+    {"Content-Disposition: attachment; filename=\"rock'n'roll%20.mp3\"",
+     "rock'n'roll%20.mp3"},
+    {"Content-Disposition: attachment; filename=\"utf-8''no.pdf\"", "utf-8''no.pdf"},
+    /* a parameter of the other field */
+    {"Content-Disposition: attachment; name=\"a.pdf\"", "a.pdf"},
+    {"Content-Disposition: attachment\nContent-Type: image/png; filename=a.png", "a.png"},
+    {"Content-Disposition: attachment; name=b\nContent-Type: image/png; name=a.png",
+     "a.png"},
     /* paths of Windows, escaped and not */
     {"Content-Disposition: attachment; filename=\"C:\\TEMP\\new\\a b.png\"; size=1",
      "a b.png"},

@@ -463,6 +463,13 @@ static const struct {
     {"Ihr E-Mail-Programm kann keine HTML-Mails anzeigen.\n", "<p>Worte", 1},
     {"This message is in HTML format. Please use an HTML capable client.\n"
      "https://example.org/view?id=1", "<p>The words", 1},
+    {"This is a multi-part message in MIME format.", "<p>The words", 1},
+    {"Can't see this mail? Open it in your web browser:\nhttps://example.org/v?id=1",
+     "<p>The words", 1},
+    {"Si no ve este mensaje, \xc3\xa1" "bralo en su navegador: https://example.org/v",
+     "<p>The words", 1},
+    {"It fails in my browser <https://example.org/>.\n\nAda",
+     "<p>It fails in my <a href=https://example.org/>browser</a>.<p>Ada<p>More", 0},
     {"How do I send HTML?", "<p>How do I send <b>HTML</b>?", 0},
     {"How do I send *HTML* <https://example.org>?",
      "How do I send <b>HTML</b> <a href=\"https://example.org\">?</a><br>Ada", 0},
