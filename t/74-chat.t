@@ -222,6 +222,87 @@ subtest "what a visitor sees" => sub {
         "user: $message->{content}|human: I am Ben", "also at a start");
 };
 
+# One thing after the other is another one, and then as it was.
+subtest "which messages and files are a visitor's" => sub {
+    my $visitor = start($bot)->{visitor};
+    my $message = said($visitor, { content => "mine" });
+    my $other = agent();
+    my ($file, $in) = (uuid(), "workspace_id = '@{[$w->id]}'");
+    my $talk = sql($database, "UPDATE crmapi.message SET metadata = metadata
+            || '{\"attachments\": []}' WHERE id = '$message->{id}';
+        INSERT INTO crmapi.attachment (id, workspace_id, message_id, number,
+            filename, content_type, size, stored) VALUES
+            ('$file', '@{[$w->id]}', '$message->{id}', 2, 'b', 'text/plain', 0, true),
+            (gen_random_uuid(), '@{[$w->id]}', '$message->{id}', 1, 'a',
+                'text/plain', 0, true);
+        SELECT conversation_id FROM crmapi.message WHERE id = '$message->{id}'");
+    my %id = (conversation => $talk, message => $message->{id}, attachment => $file);
+    # What the visitor is told: texts, names of files, the status of one.
+    my $told = sub {
+        my $data = poll($visitor)->data;
+        is_deeply(start($bot, json => { visitor => $visitor })->{messages},
+            $data->{messages}, "the same at a start") if !$_[0];
+        return join " ", texts($data), (map { $_->{filename} } map {
+            @{$_->{attachments} || []} } @{$data->{messages}}),
+            $c->get("$CHAT/$bot/attachments/$file", key => $visitor)->status;
+    };
+    is($told->(), "user: mine a b 200", "a message and its files, in their order");
+    for (["conversation", "visitor_id", "x"], ["conversation", "bot_id", $other],
+            ["conversation", "type", 4], ["conversation", "internal", "true"],
+            ["conversation", "deleted", "true"], ["message", "role", "tool"],
+            ["message", "role", "note"], ["message", "tool_used", "t"],
+            ["message", "content", "", " 200"],
+            ["attachment", "stored", "false", "user: mine a 404"]) {
+        my ($table, $column, $value, $left) = @$_;
+        my $of = "crmapi.$table WHERE $in AND id = '$id{$table}'";
+        my $was = sql($database, "SELECT $column FROM $of");
+        my $set = sub { sql($database, "UPDATE crmapi.$table SET $column = "
+            . (defined $_[0] ? "'$_[0]'" : "NULL") . " WHERE $in AND id = '$id{$table}'") };
+        $set->($value);
+        is($told->(), $left // " 404", "$table: not with $column '$value'");
+        $set->($was);
+    }
+    is($told->(), "user: mine a b 200", "all is as it was");
+    # what is open is written to
+    my $started = sub { texts(start($bot, json => { visitor => $visitor })) };
+    for (["active", "false"], ["archived", "true"], ["thread", "t"]) {
+        my ($column, $value) = @$_;
+        sql($database, "UPDATE crmapi.conversation SET $column = '$value'
+            WHERE $in AND id = '$talk'");
+        like($told->(1), qr/^user: mine/, "$column $value: it is seen");
+        is($started->(), "", "but not at a start");
+        my $next = sql($database, "SELECT conversation_id FROM crmapi.message WHERE
+            id = '" . said($visitor, { content => $column })->{id} . "'");
+        isnt($next, $talk, "and over");
+        sql($database, "UPDATE crmapi.conversation SET active = true, archived = false,
+            thread = NULL WHERE $in AND id = '$talk'");
+        is(sql($database, "SELECT conversation_id FROM crmapi.message WHERE id = '"
+            . said($visitor, { content => "more" })->{id} . "'"), $next,
+            "of several that are open the latest is written to");
+        is($started->(), "user: $column|user: more", "and shown at a start");
+        sql($database, "UPDATE crmapi.conversation SET active = false
+            WHERE $in AND id = '$talk'");
+        $talk = $next;
+    }
+};
+
+subtest "a visitor has the latest eight conversations" => sub {
+    my $visitor = start($bot)->{visitor};
+    my $message = said($visitor, { content => "0" });
+    my $in = "workspace_id = '@{[$w->id]}'";
+    for my $n (1 .. 8) {
+        sql($database, "UPDATE crmapi.conversation SET active = false,
+            created_at = created_at - interval '1 minute' WHERE $in AND id IN (
+                SELECT c.id FROM crmapi.conversation c, crmapi.conversation o,
+                    crmapi.message m WHERE m.id = '$message->{id}' AND m.$in
+                    AND o.id = m.conversation_id AND o.$in AND c.$in
+                    AND c.visitor_id = o.visitor_id)");
+        said($visitor, { content => "$n" });
+    }
+    is(texts(poll($visitor)->data), join("|", map { "user: $_" } 1 .. 8),
+        "the first of nine is not shown");
+};
+
 subtest "an address that a visitor claims" => sub {
     my ($person, $stranger) = map { start($bot)->{visitor} } 1 .. 2;
     said($person, { content => "private", email => "Zoe\@x.example",
