@@ -139,12 +139,19 @@ END_TEST
 
 #define THREADS 64
 
+/* As the function, for an endpoint in a workspace of its own. */
+static int enter_of(apr_interval_time_t *wait_p, const char *endpoint, int limit,
+                    int threads)
+{
+    return crmd_webhook_enter(wait_p, endpoint, endpoint, limit, threads);
+}
+
 /* As the functions, for one that takes no time. */
 static int enter(const char *endpoint, int limit)
 {
     apr_interval_time_t wait;
 
-    return crmd_webhook_enter(&wait, endpoint, limit, THREADS);
+    return enter_of(&wait, endpoint, limit, THREADS);
 }
 
 static void leave(const char *endpoint)
@@ -154,6 +161,11 @@ static void leave(const char *endpoint)
 
 START_TEST(test_places)
 {
+    ck_assert(enter(ONE, 2));
+    ck_assert_msg(!enter(ONE, 2), "one that has not answered yet");
+    leave(ONE);
+    ck_assert(enter(TWO, 2));
+    leave(TWO);
     ck_assert(enter(ONE, 2));
     ck_assert(enter(ONE, 2));
     ck_assert(!enter(ONE, 2));
@@ -206,7 +218,7 @@ START_TEST(test_waiting)
     ck_assert(enter(SLOW, 2));
     ck_assert(enter(SLOW, 2));
     for (int i = 0; i < 20; i++) {
-        ck_assert(!crmd_webhook_enter(&wait, SLOW, 2, THREADS));
+        ck_assert(!enter_of(&wait, SLOW, 2, THREADS));
         ck_assert_int_ge(wait, SECOND / 5);
         if (i) {
             ck_assert_int_ge(wait - last, 4 * SECOND);
@@ -215,7 +227,7 @@ START_TEST(test_waiting)
         last = wait;
     }
     for (int i = 0; i < 1000; i++) {
-        ck_assert(!crmd_webhook_enter(&wait, SLOW, 2, THREADS));
+        ck_assert(!enter_of(&wait, SLOW, 2, THREADS));
         ck_assert_int_le(wait, 300 * SECOND);
     }
     ck_assert_int_eq(wait, 300 * SECOND);
@@ -223,7 +235,7 @@ START_TEST(test_waiting)
     leave(SLOW);
     leave(SLOW);
     ck_assert(enter(SLOW, 1));
-    ck_assert(!crmd_webhook_enter(&wait, SLOW, 1, THREADS));
+    ck_assert(!enter_of(&wait, SLOW, 1, THREADS));
     ck_assert_int_le(wait, 10 * SECOND);
     leave(SLOW);
 }
@@ -238,12 +250,12 @@ START_TEST(test_waiting_briefly)
     crmd_webhook_leave(FAST, SECOND / 200);
     ck_assert(enter(FAST, 1));
     for (int i = 0; i < 100; i++) {
-        ck_assert(!crmd_webhook_enter(&wait, FAST, 1, THREADS));
+        ck_assert(!enter_of(&wait, FAST, 1, THREADS));
     }
     ck_assert_int_ge(wait, SECOND / 2);
     ck_assert_int_le(wait, 3 * SECOND);
     ahead += wait - SECOND / 10;    /* it is nearly over */
-    ck_assert(!crmd_webhook_enter(&wait, FAST, 1, THREADS));
+    ck_assert(!enter_of(&wait, FAST, 1, THREADS));
     ck_assert_int_ge(wait, SECOND / 5);
     leave(FAST);
 }
@@ -258,25 +270,26 @@ static void check_slow_ones(int threads, int most)
     for (int i = 0; i < 8; i++) {
         snprintf(id[i], sizeof(id[i]),
                  "%08d-0000-4000-8000-%012d", i, threads);
-        ck_assert_msg(crmd_webhook_enter(&wait, id[i], 1, threads),
+        ck_assert_msg(enter_of(&wait, id[i], 1, threads),
                       "nobody knows yet that it is slow");
         crmd_webhook_leave(id[i], 2 * SECOND);
     }
     for (int i = 0; i < 8; i++) {
-        ck_assert_msg(crmd_webhook_enter(&wait, id[i], 1, threads)
+        ck_assert_msg(enter_of(&wait, id[i], 1, threads)
                       == (i < most), "%d of %d threads", i + 1, threads);
     }
     ck_assert_int_ge(wait, SECOND / 5);
-    ck_assert_msg(crmd_webhook_enter(&wait, FAST, 2, threads),
+    ck_assert_msg(enter_of(&wait, FAST, 2, threads),
                   "a fast one waits for slow ones");
     crmd_webhook_leave(FAST, 1);
     crmd_webhook_leave(id[0], 10 * SECOND);
-    ck_assert(crmd_webhook_enter(&wait, id[7], 1, threads));
+    ck_assert(enter_of(&wait, id[7], 1, threads));
+    ahead += 301 * SECOND;
     for (int i = 0; i < 12; i++) {
         crmd_webhook_leave(id[7], 1);
-        ck_assert(crmd_webhook_enter(&wait, id[7], 1, threads));
+        ck_assert(enter_of(&wait, id[7], 1, threads));
     }
-    ck_assert_msg(crmd_webhook_enter(&wait, id[0], 1, threads),
+    ck_assert_msg(enter_of(&wait, id[0], 1, threads),
                   "one that is fast again still counts");
     for (int i = 0; i < 8; i++) {
         crmd_webhook_leave(id[i], 1);
@@ -290,6 +303,73 @@ START_TEST(test_slow_ones)
     check_slow_ones(3, 2);
     check_slow_ones(4, 3);
     check_slow_ones(8, 6);
+}
+END_TEST
+
+/* Set ID to the id of endpoint NUMBER of workspace W, an endpoint of this test. */
+static void name_endpoint(char id[64], char w, int number)
+{
+    snprintf(id, 64, "%08d-000%c-4000-8000-0a1100000000", number, w);
+}
+
+/* Let deliveries of W begin until one of its first MOST endpoints finds no thread of
+ * THREADS. Return how many have begun. */
+static int begin(char w, int most, int threads)
+{
+    apr_interval_time_t wait;
+    char id[64], owner[64];
+    int count = 0;
+
+    name_endpoint(owner, w, 99);
+    do {
+        name_endpoint(id, w, count);
+    } while (count < most && crmd_webhook_enter(&wait, owner, id, 1, threads)
+             && ++count);
+    return count;
+}
+
+/* Let COUNT deliveries of W end, which took TOOK. */
+static void end(char w, int count, apr_interval_time_t took)
+{
+    char id[64];
+
+    while (count--) {
+        name_endpoint(id, w, count);
+        crmd_webhook_leave(id, took);
+    }
+}
+
+START_TEST(test_a_workspace_has_its_share)
+{
+    ck_assert_msg(begin('a', 4, 4) == 3, "nobody knows what is slow");
+    ck_assert_msg(begin('b', 1, 4) == 1, "a neighbour finds a thread");
+    end('b', 1, 1);
+    end('a', 3, 1);
+    ck_assert_msg(begin('a', 4, 4) == 4, "three are known not to be slow");
+    end('a', 4, 1);
+    ck_assert_msg(begin('a', 4, 4) == 4, "all are");
+    end('a', 4, 10 * SECOND);
+    ck_assert_msg(begin('a', 4, 4) == 2, "all are slow");
+    ck_assert_msg(begin('b', 4, 4) == 4, "which is nothing to a neighbour");
+    end('b', 4, 10 * SECOND);
+    ck_assert_msg(begin('b', 4, 4) == 1, "unless that is slow, too");
+    end('b', 1, 1);
+    end('a', 2, 1);
+    for (int i = 0; i < 20; i++) {
+        ck_assert_int_eq(begin('a', 2, 4), 2);
+        end('a', 2, 1);
+    }
+    ck_assert_msg(begin('a', 4, 4) == 2, "they were a short time ago");
+    ck_assert_int_eq(begin('c', 4, 4), 3);
+    end('c', 3, 1);
+    end('a', 2, 1);
+    ck_assert_int_eq(begin('a', 3, 3), 2);
+    end('a', 2, 1);
+    ahead += 301 * SECOND;
+    ck_assert_int_eq(begin('a', 2, 2), 2);
+    end('a', 2, 1);
+    ck_assert_msg(begin('d', 3, 2) == 2, "of two threads it may have both");
+    end('d', 2, 1);
 }
 END_TEST
 
@@ -309,7 +389,7 @@ START_TEST(test_slow_is_remembered)
     }
     ck_assert(enter(slow, 1));
     ck_assert(!enter(slow, 1));
-    ck_assert(!crmd_webhook_enter(&wait, slow, 1, THREADS));
+    ck_assert(!enter_of(&wait, slow, 1, THREADS));
     ck_assert_int_ge(wait, 60 * SECOND);
     leave(slow);
 }
@@ -322,7 +402,7 @@ static apr_interval_time_t second_wait(const char *endpoint)
 
     ck_assert(enter(endpoint, 1));
     ck_assert(!enter(endpoint, 1));
-    ck_assert(!crmd_webhook_enter(&wait, endpoint, 1, THREADS));
+    ck_assert(!enter_of(&wait, endpoint, 1, THREADS));
     leave(endpoint);
     return wait;
 }
@@ -358,26 +438,26 @@ START_TEST(test_what_is_slow)
     apr_interval_time_t wait;
     char id[3][64];
 
-    ck_assert(crmd_webhook_enter(&wait, idle, 1, 4));
+    ck_assert(enter_of(&wait, idle, 1, 4));
     crmd_webhook_leave(idle, 1);
-    ck_assert(crmd_webhook_enter(&wait, first, 1, 4));
+    ck_assert(enter_of(&wait, first, 1, 4));
     crmd_webhook_leave(first, 3 * SECOND);
     for (int i = 0; i < 3; i++) {
         snprintf(id[i], sizeof(id[i]), "%08d-0000-4000-8000-510000000000", i);
-        ck_assert(crmd_webhook_enter(&wait, id[i], 1, 4));
+        ck_assert(enter_of(&wait, id[i], 1, 4));
     }
-    ck_assert_msg(crmd_webhook_enter(&wait, first, 1, 4), "no other is slow");
+    ck_assert_msg(enter_of(&wait, first, 1, 4), "no other is slow");
     crmd_webhook_leave(first, 3 * SECOND);
     ahead += 3 * SECOND;
-    ck_assert_msg(!crmd_webhook_enter(&wait, first, 1, 4),
+    ck_assert_msg(!enter_of(&wait, first, 1, 4),
                   "three are, and it is known to be");
-    ck_assert_msg(crmd_webhook_enter(&wait, idle, 1, 4), "it is not used");
+    ck_assert_msg(enter_of(&wait, idle, 1, 4), "it is not used");
     crmd_webhook_leave(idle, 1);
     crmd_webhook_leave(id[0], 1);
-    ck_assert(crmd_webhook_enter(&wait, first, 1, 4));
+    ck_assert(enter_of(&wait, first, 1, 4));
     crmd_webhook_leave(first, 1);
-    ck_assert(crmd_webhook_enter(&wait, first, 2, 4));
-    ck_assert_msg(!crmd_webhook_enter(&wait, first, 2, 4),
+    ck_assert(enter_of(&wait, first, 2, 4));
+    ck_assert_msg(!enter_of(&wait, first, 2, 4),
                   "it has taken 2.25 s on average");
     crmd_webhook_leave(first, 1);
     for (int i = 1; i < 3; i++) {
@@ -446,6 +526,7 @@ int main(void)
     tcase_add_test(tcase, test_waiting);
     tcase_add_test(tcase, test_waiting_briefly);
     tcase_add_test(tcase, test_slow_ones);
+    tcase_add_test(tcase, test_a_workspace_has_its_share);
     tcase_add_test(tcase, test_slow_is_remembered);
     tcase_add_test(tcase, test_the_oldest_is_forgotten);
     tcase_add_test(tcase, test_what_is_slow);

@@ -367,7 +367,7 @@ crm_error_t *crmd_webhook_deliver(crmd_work_t *work)
     if (disabled) {
         return cancel(&delivery);
     }
-    if (!crmd_webhook_enter(&wait, delivery.endpoint,
+    if (!crmd_webhook_enter(&wait, work->job->workspace_id, delivery.endpoint,
                             work->config->webhook_concurrency,
                             work->config->webhook_threads)) {
         return postpone(work, wait);
