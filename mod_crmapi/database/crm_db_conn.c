@@ -117,7 +117,6 @@ static crm_conn_t *conn_create(PGconn *pg, const crm_conn_options_t *options,
     conn->options = *options;
     conn->epoch = (apr_uint32_t)apr_time_now();
     conn->by_sql = crm_prepared_table(pool);
-    PQsetNoticeReceiver(pg, take_notice, conn);
     apr_pool_cleanup_register(pool, conn, forget_cleanup,
                               apr_pool_cleanup_null);
     return conn;
@@ -296,6 +295,8 @@ crm_error_t *crm_conn_adopt(crm_conn_t **conn_p, PGconn *pg,
         apr_pool_userdata_setn(conn, key, NULL, owner_pool);
     }
     conn->options = *options;
+    /* PG may be a new one at the address of one that was closed. */
+    PQsetNoticeReceiver(pg, take_notice, conn);
     crm_conn_watch(conn, NULL, NULL);
     crm_db_rollback(conn);
     crm_db_deadline(conn);

@@ -387,6 +387,21 @@ START_TEST(a_session_that_ends_is_replaced_whatever_its_socket_does)
 }
 END_TEST
 
+static void nobody(void *baton, const PGresult *notice)
+{
+    (void)baton;
+    (void)notice;
+}
+
+/* As of a PGconn that libpq makes where it has freed another one. */
+START_TEST(the_notices_of_a_session_are_heard_whoever_heard_them_before)
+{
+    PQsetNoticeReceiver(pg, nobody, NULL);
+    adopt(&named);
+    ck_assert(PQsetNoticeReceiver(pg, NULL, NULL) != nobody);
+}
+END_TEST
+
 START_TEST(a_database_that_is_gone_is_unavailable)
 {
     ask("SELECT 1");
@@ -431,6 +446,8 @@ int main(void)
     tcase_add_test(tests, a_statement_without_an_answer_is_not_sent_again);
     tcase_add_test(tests,
                    a_session_that_ends_is_replaced_whatever_its_socket_does);
+    tcase_add_test(tests,
+                   the_notices_of_a_session_are_heard_whoever_heard_them_before);
     tcase_add_test(tests, a_database_that_is_gone_is_unavailable);
     return run_suite(suite);
 }
