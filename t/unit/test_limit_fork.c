@@ -299,9 +299,10 @@ static int gather(apr_int64_t **times_p, int key, crm_limit_class_t class,
 
     for (log = 0; log < THREADS; log++) {
         const log_t *list = &stage->logs[log];
+        apr_uint32_t end = __atomic_load_n(&list->count, __ATOMIC_ACQUIRE);
 
-        ck_assert_msg(list->count < LOG_SIZE, "a log is full");
-        for (i = 0; i < list->count; i++) {
+        ck_assert_msg(end < LOG_SIZE, "a log is full");
+        for (i = 0; i < end; i++) {
             const record_t *record = &list->records[i];
 
             if (record->key == key && record->class == class
@@ -348,6 +349,25 @@ static void never_fewer(const apr_int64_t *times, int count,
     }
 }
 
+/* Return whether something of each kind was recorded of KEYS_COUNT keys: refused
+ * requests, and more admissions than a window has. */
+static int is_enough(int keys_count)
+{
+    for (int i = 0; i < keys_count * CRM_LIMIT_CLASSES; i++) {
+        int class = i % CRM_LIMIT_CLASSES, key = i / CRM_LIMIT_CLASSES;
+        apr_int64_t *times, *refused;
+        int admitted = gather(&times, key, (crm_limit_class_t)class, 1);
+        int refusals = gather(&refused, key, (crm_limit_class_t)class, 0);
+
+        free(times);
+        free(refused);
+        if (admitted <= (int)config.ring[class] || !refusals) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 /* Judge all that was recorded of KEYS_COUNT keys, when up to LOST admissions
  * were not. Return how many were. */
 static int judge(int keys_count, int lost)
@@ -374,8 +394,8 @@ static int judge(int keys_count, int lost)
     return total;
 }
 
-/* Let COUNT processes share THREADS threads, which work on KEYS_COUNT keys for
- * a while, and judge. */
+/* Let COUNT processes share THREADS threads, which work on KEYS_COUNT keys until
+ * there is something to judge, and judge. */
 static void stress(int count, int keys_count, int visitors)
 {
     pid_t pids[WORKERS];
@@ -388,6 +408,9 @@ static void stress(int count, int keys_count, int visitors)
         pids[i] = start(i * threads, threads, keys_count, visitors);
     }
     nap(2000000);
+    for (i = 0; i < 200 && !is_enough(keys_count); i++) {
+        nap(100000);            /* others use the processors */
+    }
     stop();
     for (i = 0; i < count; i++) {
         wait_for(pids[i]);
