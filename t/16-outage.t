@@ -168,11 +168,20 @@ for my $mpm ($ENV{CRM_MPM} || "event") {
     };
 }
 
-# Lines of WORKER's log about the database of level warning and above.
+# Lines of WORKER's log about the database of level warning and above, without other
+# reasons of an outage that lasts for five seconds, as on a busy machine.
 sub told_by {
     my ($worker) = @_;
-    return grep { /\] (?:error|warning): CRM(?:20|300)/ } split /\n/,
-        $worker->log_text;
+    my ($begun, @told);
+
+    for (split /\n/, $worker->log_text) {
+        undef $begun if /CRM3004/;
+        next unless /T(\d+):(\d+):([\d.]+)Z.*\] (?:error|warning): CRM(?:20|300)/;
+        my $at = ($1 * 60 + $2) * 60 + $3;
+        push @told, $_ unless defined $begun && /CRM2001/ && $at - $begun >= 5;
+        $begun //= $at;
+    }
+    return @told;
 }
 
 subtest "crmapid: an outage in the middle" => sub {
@@ -182,14 +191,15 @@ subtest "crmapid: an outage in the middle" => sub {
         my $before = told_by($worker);
         ok(wait_for(sub { sql($database, "SELECT count(*) FROM pg_stat_activity
             WHERE usename = '$WORKER'") > 1 }, 20), "it has its sessions");
-        $worker->expect_log(qr/CRM2001: database: connection to server/ => 1,
-            qr/CRM3003: / => 1);
+        $worker->expect_log(qr/error: CRM2001: database: /, qr/CRM3003: / => 1);
         $pg->halt($signal);
         ok(wait_for(sub { $worker->log_text =~ /CRM3003(?!.*CRM3004)/s }, 20),
             "SIG$signal: it is told");
         my @told = told_by($worker);
+        # a busy server may accept three connections before it is away
         like($told[$before], qr/:\ (?:FATAL:\ +the\ database\ system\ is\ shutting\ down
-            |No\ such\ file\ or\ directory|Connection\ refused)/x,
+            |No\ such\ file\ or\ directory|Connection\ refused
+            @{[busy() > 1.5 ? "|server\\ closed\\ the\\ connection" : ""]})/x,
             "the first line has the cause");
         like($told[$before], qr/\buser=$WORKER\b/, "and the role");
         $pg->resume;
@@ -217,7 +227,7 @@ END
     for my $signal ("INT", "QUIT", "KILL") {
         sql($database, "DELETE FROM crmapi.upkeep");
         my $worker = worker(database => $database, expect_log => [
-            qr/CRM2001: database: connection to server/ => 1, qr/CRM3003: / => 1]);
+            qr/error: CRM2001: database: /, qr/CRM3003: / => 1]);
         ok(wait_for(sub { sql("postgres", "SELECT count(*) FROM pg_stat_activity
             WHERE wait_event = 'PgSleep'") }, 20), "a task is under way");
         $pg->halt($signal);
@@ -234,7 +244,8 @@ END
 
 subtest "sessions that the server ends when they are idle" => sub {
     my @roles = ($ROLE, $CrmTest::Postgres::WORKER);
-    sql("postgres", "ALTER ROLE $_ SET idle_session_timeout = '100ms'") for @roles;
+    my $idle = 0.1 * busy();            # a session needs less to begin
+    sql("postgres", "ALTER ROLE $_ SET idle_session_timeout = '${idle}s'") for @roles;
     my $httpd = httpd(database => $database, conf => $CONF);
     my $worker = worker(database => $database, conf => { lease => "3s" });
     my $sessions = "SELECT string_agg(pid::text, ' ' ORDER BY pid)
@@ -243,7 +254,7 @@ subtest "sessions that the server ends when they are idle" => sub {
     ok(wait_for(sub { (() = sql($database, $sessions) =~ / /g) > 0 }, 20),
         "crmapid has its sessions");
     my $before = sql($database, $sessions);
-    sleep 1;
+    sleep 1 + 2 * $idle;
     is(sql($database, $sessions), $before, "and keeps them");
     sql("postgres", "ALTER ROLE $_ RESET idle_session_timeout") for @roles;
     $_->stop for $worker, $httpd;
