@@ -290,18 +290,27 @@ CREATE FUNCTION crmapi.intake_address(member text, address text)
 -- participant's name unless ITEM has them. Directories write "Lovelace, Ada"; what
 -- follows the comma of "Ada Lovelace, PhD" or "..., Example Ltd." is no first name,
 -- nor what follows that of "Ada Lovelace (Example, London)" or "King & Sons, London".
+-- "Lovelace, Ada (Example)" is Ada. A title is no name: "Dr. Lovelace" has no first one.
 -- Internal.
 CREATE FUNCTION crmapi.intake_texts(item crmapi.intake_item) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
+    titles text := '(?i)^((mr|mrs|ms|mx|miss|dr|prof|professor|sir|rev|herr|frau|mme|mlle'
+        '|monsieur|madame|dott|sra|srta|dhr|mevr|dipl\.-ing)\.? +|(ing|mag|sr|sig)\. +)+';
     name text := btrim(item.name);
-    first text := split_part(name, ' ', 1);
-    last text := btrim(substr(name, length(first) + 1));
-    parts text[] := regexp_match(name, '^([^,&([]*[^,&([ ]) *, *([^,]*[^, ])');
+    own text := regexp_replace(name, titles, '');
+    first text := split_part(own, ' ', 1);
+    last text := btrim(substr(own, length(first) + 1));
+    parts text[] := regexp_match(own,
+        '^([^,&([]*[^,&([ ]) *, *([^,([]*[^,([ ])');
 BEGIN
+    IF own <> name AND last = '' THEN
+        last := first;
+        first := NULL;
+    END IF;
     IF translate(lower(parts[2]), '.', '') !~ '([@&0-9]|(^| )(jr|sr|ii|iii|iv|'
         'phd|md|dds|rn|esq|mba|cpa|cfa|inc|ltd|llc|llp|plc|corp|gmbh|kg|ag)$)' THEN
-        first := parts[2];
+        first := regexp_replace(parts[2], titles, '');
         last := parts[1];
     END IF;
     RETURN CASE WHEN name <> '' THEN jsonb_strip_nulls(jsonb_build_object(

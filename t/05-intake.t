@@ -486,6 +486,25 @@ subtest "what follows a comma of a name is no first name if it is a title" => su
         is($first->("Ada Lovelace, \U$_."), "Ada", uc);
     }
     is($first->("Lovelace, Ada"), "Ada", "as directories write it");
+    is($first->("Lovelace, Ada (Example)"), "Ada", "and with a department");
+    is($first->("Lovelace, Ada [Example, London]"), "Ada");
+};
+
+subtest "a title is no first name" => sub {
+    my $names = sub { scalar sql($db, "SELECT concat(t ->> 'first_name', '|',"
+        . " t ->> 'last_name') FROM crmapi.intake_texts(jsonb_populate_record("
+        . "NULL::crmapi.intake_item, " . quoted({ name => $_[0] }) . ")) t") };
+    for my $title (qw(Dr. Dr Mr. Mr MRS Mrs. Ms. Mx. Miss Prof. Professor Sir Herr Frau
+                   Mme Mlle. Monsieur Madame Rev. Dott. Sra. Srta. Dipl.-Ing. Ing. Mag.
+                   Sr. Sig. Dhr. Mevr.), "Prof. Dr.", "Herr Dr.") {
+        is($names->("$title Ada King"), "Ada|King", $title);
+    }
+    is($names->("Dr. King"), "|King", "one word behind it is the last name");
+    is($names->("King, Dr. Ada"), "Ada|King", "a title behind the comma");
+    is($names->("Dr. King, Ada"), "Ada|King", "a title before it");
+    is($names->("$_ King"), "$_|King", "no title: $_")
+        for qw(Mag Sr Drew Mrinal Sirius Ing Missy Frauke);
+    is($names->("Dr."), "Dr.|", "a title alone is a name");
 };
 
 subtest "18.6 the conversation of a reply to a step is its contact's" => sub {
