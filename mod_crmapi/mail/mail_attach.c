@@ -162,21 +162,28 @@ static int is_file(GMimePart *part)
            || g_mime_part_get_filename(part);
 }
 
-/* Return what the bytes of OBJECT are, if they stand for the text of a mail. */
-static crm_mail_other_t kind_of(GMimeObject *object)
+/* Return what the bytes of OBJECT, the file NAME or NULL, are, if they stand for the
+ * text of a mail. */
+static crm_mail_other_t kind_of(GMimeObject *object, const char *name)
 {
+    apr_size_t len = name ? strlen(name) : 0;
     static const struct {
         const char *type, *subtype;
         crm_mail_other_t kind;
     } kinds[] = {
         {"text", "html", CRM_MAIL_OTHER_HTML},
         {"text", "calendar", CRM_MAIL_OTHER_CALENDAR},
+        {"text", "x-vcalendar", CRM_MAIL_OTHER_CALENDAR},
+        {"application", "ics", CRM_MAIL_OTHER_CALENDAR},
         {"text", "rtf", CRM_MAIL_OTHER_RTF},
         {"application", "rtf", CRM_MAIL_OTHER_RTF},
         {"text", "enriched", CRM_MAIL_OTHER_ENRICHED},
         {"text", "richtext", CRM_MAIL_OTHER_RICHTEXT},
     };
 
+    if (len > 4 && !strcasecmp(name + len - 4, ".ics")) {
+        return CRM_MAIL_OTHER_CALENDAR;
+    }
     for (size_t i = 0; i < CRM_NELTS(kinds); i++) {
         if (crm_mail_type_is(object, kinds[i].type, kinds[i].subtype)) {
             return kinds[i].kind;
@@ -185,20 +192,17 @@ static crm_mail_other_t kind_of(GMimeObject *object)
     return CRM_MAIL_OTHER_TEXT;
 }
 
-/* Return whether PART may stand for the text of a mail without one. What people do
- * not read as a text (CSV, XML, cards) may not, if it is a file. */
-static int may_be_other(GMimePart *part)
+/* Return whether PART, of KIND, may stand for the text of a mail without one. What
+ * people do not read as a text (CSV, XML, cards) may not, if it is a file. */
+static int may_be_other(GMimePart *part, crm_mail_other_t kind)
 {
-    static const char *const texts[] = {"plain", "html", "calendar"};
     GMimeObject *object = GMIME_OBJECT(part);
 
-    for (size_t i = 0; i < CRM_NELTS(texts); i++) {
-        if (crm_mail_type_is(object, "text", texts[i])) {
-            return 1;
-        }
+    if (kind == CRM_MAIL_OTHER_HTML || kind == CRM_MAIL_OTHER_CALENDAR
+        || crm_mail_type_is(object, "text", "plain")) {
+        return 1;
     }
-    return (crm_mail_type_is(object, "text", "*")
-            || kind_of(object) == CRM_MAIL_OTHER_RTF)
+    return (crm_mail_type_is(object, "text", "*") || kind == CRM_MAIL_OTHER_RTF)
            && !crm_mail_type_is(object, "text", "rfc822-headers")
            && !is_file(part);
 }
@@ -208,20 +212,20 @@ void crm_mail_attach(crm_mail_walk_t *walk, GMimePart *part, int form)
     GMimeObject *object = GMIME_OBJECT(part);
     apr_size_t len;
     const char *bytes = crm_mail_bytes(&len, part, walk->pool);
+    const char *name = crm_mail_file_name(object, walk->hint, walk->pool);
+    crm_mail_other_t kind = kind_of(object, name);
 
-    if (!walk->other && may_be_other(part)) {
+    if (!walk->other && may_be_other(part, kind)) {
         walk->other = bytes;
         walk->other_len = len;
         walk->other_charset = apr_pstrdup(
             walk->pool, crm_mail_type_parameter(object, "charset"));
-        walk->other_kind = kind_of(object);
+        walk->other_kind = kind;
     }
     form = form && crm_mail_type_is(object, "text", "*")
            && !crm_mail_type_is(object, "text", "calendar") && !is_file(part);
     if (!form && is_listed(walk)) {
-        add_attachment(walk, object, crm_mail_file_name(object, walk->hint,
-                                                        walk->pool),
-                       bytes, len);
+        add_attachment(walk, object, name, bytes, len);
         add_tnef(walk, bytes, len);
     }
 }

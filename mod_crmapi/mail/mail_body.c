@@ -445,13 +445,17 @@ static const char *trim(const char *text, apr_pool_t *pool)
 static const char *other_text(crm_mail_walk_t *walk)
 {
     crm_mail_other_t kind = walk->other_kind;
-    const char *text;
+    const char *text = walk->other;
+    apr_size_t len = walk->other_len;
 
     if (kind == CRM_MAIL_OTHER_RTF) {
-        return crm_mail_rtf(walk->other, walk->other_len, walk->pool);
+        return crm_mail_rtf(text, len, walk->pool);
     }
-    text = crm_mail_source(walk->mail, CRM_MAIL_CUT_TEXT, walk->other,
-                           walk->other_len, walk->other_charset, walk->pool);
+    if (kind == CRM_MAIL_OTHER_CALENDAR) {
+        text = crm_mail_unfold(&len, text, len, walk->pool);
+    }
+    text = crm_mail_source(walk->mail, CRM_MAIL_CUT_TEXT, text, len,
+                           walk->other_charset, walk->pool);
     switch (kind) {
     case CRM_MAIL_OTHER_HTML:
         text = limit_html(walk, text);

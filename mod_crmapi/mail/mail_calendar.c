@@ -24,20 +24,24 @@ typedef struct property_t {
 
 /* ---- lines --------------------------------------------------------------- */
 
-/* Return TEXT with its folded lines joined (RFC 5545, 3.1), in POOL. */
-static char *unfold(const char *text, apr_pool_t *pool)
+const char *crm_mail_unfold(apr_size_t *len_p, const char *bytes, apr_size_t len,
+                            apr_pool_t *pool)
 {
-    char *made = apr_palloc(pool, strlen(text) + 1), *out = made;
+    char *made = apr_palloc(pool, len + 1), *out = made;
+    const char *end = bytes + len;
 
-    while (*text) {
-        if (*text == '\n' && text[1] && strchr(" \t", text[1])) {
-            text += 2;
+    while (bytes < end) {
+        const char *next = bytes + (*bytes == '\r' && bytes + 1 < end);
+
+        if (*next == '\n' && next + 1 < end && (next[1] == ' ' || next[1] == '\t')) {
+            bytes = next + 2;
         }
         else {
-            *out++ = *text++;
+            *out++ = *bytes++;
         }
     }
     *out = '\0';
+    *len_p = (apr_size_t)(out - made);
     return made;
 }
 
@@ -195,7 +199,7 @@ const char *crm_mail_calendar(const char *text, apr_pool_t *pool)
     const char *values[PROPERTIES] = {NULL};
     crm_buf_t buf;
 
-    if (!read_event(values, unfold(text, pool), pool)) {
+    if (!read_event(values, apr_pstrdup(pool, text), pool)) {
         return text;
     }
     crm_buf_init(&buf, 256, pool);

@@ -324,8 +324,29 @@ static const struct {
      "attendee;partstat=tentative:mailto:a@example.org\n"
      "dtstart:20261105T110000Z\ncomment:Later?\nend:vevent\nend:vcalendar\n",
      "Trial\nproposed\n2026-11-05 11:00 UTC\n\nLater?"},
+    /* folded within a character */
+    {"BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nSUMMARY:Caf\xc3\r\n \xa9 a\xe2\x82\r\n\t\xac\r\n"
+     "END:VEVENT\r\n", "Café a€"},
     {"no calendar", "no calendar"},
 };
+
+/* Headers of invitations that are files. */
+static const char *const invitation_files[] = {
+    "Content-Type: application/ics\nContent-Disposition: attachment; filename=a.ics",
+    "Content-Type: application/octet-stream; name=\"invite.ICS\"",
+    "Content-Type: text/plain; name=a.ics\nContent-Disposition: attachment",
+    "Content-Type: text/x-vcalendar; name=a.vcs",
+    "Content-Type: text/calendar; name=a.ics\nContent-Disposition: attachment",
+};
+
+START_TEST(an_invitation_that_is_a_file_is_a_text)
+{
+    same(invitation_files[_i], "text", text_of(apr_pstrcat(
+        crm_check_pool(), HEAD "Content-Type: multipart/mixed; boundary=b\n\n--b\n",
+        invitation_files[_i], "\n\nBEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:De\n mo\n"
+        "END:VEVENT\nEND:VCALENDAR\n--b--\n", NULL)), "Demo");
+}
+END_TEST
 
 START_TEST(an_invitation_alone_is_a_text)
 {
@@ -544,6 +565,8 @@ int main(void)
                         COUNT(forms));
     tcase_add_loop_test(texts, an_invitation_alone_is_a_text, 0,
                         COUNT(invitations));
+    tcase_add_loop_test(texts, an_invitation_that_is_a_file_is_a_text, 0,
+                        COUNT(invitation_files));
     tcase_add_test(texts, what_is_kept_changes_no_text);
     tcase_add_loop_test(texts, a_file_that_is_shown_is_a_file, 0,
                         COUNT(named));
