@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "crm_block.h"
+#include "crm_process.h"
 
 static apr_status_t free_block(void *block)
 {
@@ -32,14 +33,14 @@ void crm_buf_grow(crm_buf_t *buf, apr_size_t n)
     char *data;
 
     if (n > APR_SIZE_MAX / 2 - buf->len) {
-        abort();
+        crm_process_no_memory();
     }
     if (size < buf->len + n) {
         size = buf->len + n;
     }
     data = realloc(buf->data, size);
     if (!data) {
-        abort();
+        crm_process_no_memory();
     }
     *buf->block = buf->data = data;
     buf->size = size;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 #include <sys/resource.h>
 #ifdef __linux__
@@ -57,4 +58,27 @@ unsigned long crm_process_allow(unsigned long count)
         }
     }
     return (unsigned long)limit.rlim_cur;
+}
+
+static int (*no_memory)(void);
+
+void crm_process_no_memory(void)
+{
+    if (no_memory) {
+        _exit(no_memory());
+    }
+    abort();
+}
+
+/* Of a pool: APR would return NULL, which nobody expects. */
+static int end_process(int status)
+{
+    (void)status;
+    crm_process_no_memory();
+}
+
+void crm_process_memory(int (*tell)(void), apr_pool_t *pool)
+{
+    no_memory = tell;
+    apr_pool_abort_set(end_process, pool);
 }

@@ -3,6 +3,7 @@
 #include "crmapictl_deliver.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -10,6 +11,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_array.h"
 #include "crm_buf.h"
 #include "crm_mail_deliver.h"
 #include "crmapictl_options.h"
@@ -111,6 +113,29 @@ static int report_all(ctl_t *ctl, const apr_array_header_t *outcomes)
         return EX_NOUSER;
     }
     return worst;
+}
+
+static void end_by_fault(int number)
+{
+    static const char text[] = "crmapictl: a fault; the mail was not taken\n";
+
+    (void)number;
+    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+    _exit(EX_TEMPFAIL);
+}
+
+void ctl_deliver_prepare(void)
+{
+    static const int faults[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
+
+    for (size_t i = 0; i < CRM_NELTS(faults); i++) {
+        struct sigaction action = {.sa_handler = end_by_fault}, before;
+
+        /* Sanitizers have handlers of their own. */
+        if (!sigaction(faults[i], NULL, &before) && before.sa_handler == SIG_DFL) {
+            sigaction(faults[i], &action, NULL);
+        }
+    }
 }
 
 crm_error_t *ctl_deliver(ctl_t *ctl)

@@ -5,6 +5,11 @@
 
 #include "crmapictl.h"
 
+/* Before the command: let a fault that a signal tells end the process with
+ * EX_TEMPFAIL, as libraries have one without memory. Some mail systems return a mail to
+ * its sender if a signal has ended their program. */
+void ctl_deliver_prepare(void);
+
 /* The command. The manual page describes its output. */
 crm_error_t *ctl_deliver(ctl_t *ctl);
 

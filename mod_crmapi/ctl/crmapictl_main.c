@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
 
 #include "apr_general.h"
 #include "apr_time.h"
@@ -102,6 +104,18 @@ static crm_error_t *run_command(ctl_t *ctl, const ctl_command_t *command)
            : command->run(ctl);
 }
 
+/* What the process ends with if there is no memory. */
+static int without_memory = EXIT_FAILURE;
+
+/* See crm_process_memory(). */
+static int no_memory(void)
+{
+    static const char text[] = "crmapictl: out of memory\n";
+
+    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+    return without_memory;
+}
+
 static crm_error_t *run(ctl_t *ctl, int argc, const char *const *argv)
 {
     const ctl_command_t *command = NULL;
@@ -117,6 +131,10 @@ static crm_error_t *run(ctl_t *ctl, int argc, const char *const *argv)
         puts("crmapictl " CRM_VERSION);
     }
     else {
+        if (command->run == ctl_deliver) {
+            without_memory = EX_TEMPFAIL;
+            ctl_deliver_prepare();
+        }
         error = run_command(ctl, command);
         if (command->run == ctl_deliver) {
             ctl->code = ctl_deliver_code(ctl, error);
@@ -141,6 +159,7 @@ int main(int argc, const char *const *argv)
     atexit(apr_terminate);
     memset(&ctl, 0, sizeof(ctl));
     apr_pool_create(&ctl.pool, NULL);
+    crm_process_memory(no_memory, ctl.pool);
     error = run(&ctl, argc - 1, argv + 1);
     if (error) {
         /* The operator sees the line that a server would log. */

@@ -12,6 +12,7 @@
 #include "apr_strings.h"
 
 #include "crm_array.h"
+#include "crm_process.h"
 #include "crm_time.h"
 #include "mail_address.h"
 #include "mail_auth.h"
@@ -181,12 +182,24 @@ static void read_mail(crm_mail_t *mail, const char *bytes, apr_size_t len,
 
 /* ---- the library --------------------------------------------------------- */
 
+/* A handler of GLib's errors, with which it ends the process. */
+static void glib_failed(const char *domain, GLogLevelFlags level, const char *text,
+                        void *baton)
+{
+    if (strstr(text, "failed to allocate")) {
+        crm_process_no_memory();
+    }
+    g_log_default_handler(domain, level, text, baton);
+}
+
 static void init_library(void)
 {
     static const crm_mail_options_t options = {.attachment_bytes = 1};
     crm_mail_t mail;
     apr_pool_t *pool;
 
+    g_log_set_handler("GLib", G_LOG_LEVEL_ERROR | G_LOG_FLAG_FATAL
+                      | G_LOG_FLAG_RECURSION, glib_failed, NULL);
     g_mime_init();
     g_type_ensure(GMIME_TYPE_FILTER_DOS2UNIX);  /* of mails that are made */
     g_type_ensure(GMIME_TYPE_FILTER_UNIX2DOS);

@@ -549,6 +549,13 @@ static void print_error(const crm_error_t *error)
     }
 }
 
+/* See crm_process_memory(). */
+static int no_memory(void)
+{
+    crmd_logf(CRM_LOG_ERR, "CRM3017: out of memory, so crmapid ends");
+    return EXIT_FAILURE;
+}
+
 int main(int argc, const char *const *argv)
 {
     crm_error_t *error = NULL;
@@ -561,6 +568,7 @@ int main(int argc, const char *const *argv)
     atexit(apr_terminate);
     umask(077);
     apr_pool_create(&pool, NULL);
+    crm_process_memory(no_memory, pool);
     if (!parse_call(&call, argc, argv, pool)) {
         fprintf(stderr, "crmapid: see crmapid --help\n");
         code = 2;
