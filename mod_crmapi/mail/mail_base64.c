@@ -14,6 +14,9 @@
 /* Bytes of the first line that are decoded. */
 #define SAMPLE 400
 
+/* Least digits of a text that is base64 although nothing says so. */
+#define BARE 40
+
 /* Least digits of a line that goes on behind padding. Words may stand there. */
 #define PIECE 8
 
@@ -155,6 +158,30 @@ int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
         return 1;
     }
     return decodes(raw, line, utf8, pool);
+}
+
+int crm_mail_is_bare_base64(const char *raw, apr_size_t len, apr_pool_t *pool)
+{
+    apr_size_t digits = 0, pads = 0, i;
+    crm_buf_t buf;
+
+    for (i = 0; i < len; i++) {
+        if (is_digit(raw[i]) && !pads) {
+            digits++;
+        }
+        else if (raw[i] == '=') {
+            pads++;
+        }
+        else if (raw[i] != '\r' && raw[i] != '\n') {
+            return 0;
+        }
+    }
+    if (digits < BARE || pads > 2 || (digits + pads) % 4) {
+        return 0;
+    }
+    crm_buf_init(&buf, len, pool);
+    crm_mail_base64_add(&buf, raw, len);
+    return is_text(buf.data, buf.len, 1, 0) && memchr(buf.data, ' ', buf.len);
 }
 
 apr_size_t crm_mail_base64_piece(const char *raw, apr_size_t len)

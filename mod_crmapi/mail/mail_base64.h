@@ -10,6 +10,10 @@
 int crm_mail_is_base64(const char *raw, apr_size_t len, const char *charset,
                        apr_pool_t *pool);
 
+/* Return whether the LEN bytes RAW, a text of which base64 is not said, are base64
+ * nevertheless: nothing else, and a text of several words in UTF-8. */
+int crm_mail_is_bare_base64(const char *raw, apr_size_t len, apr_pool_t *pool);
+
 /* Return how many of the LEN bytes RAW, base64, are before what a server has added:
  * words, behind a blank line. */
 apr_size_t crm_mail_base64_end(const char *raw, apr_size_t len);

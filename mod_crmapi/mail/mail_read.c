@@ -272,6 +272,34 @@ static int has_pieces(GMimeDataWrapper *content)
     return !padded && clean && count % 4;
 }
 
+/* Return the bytes of CONTENT, of a text of TYPE in ENCODING, as crm_mail_bytes(). */
+static const char *text_bytes(apr_size_t *len_p, GMimeDataWrapper *content,
+                              GMimeContentType *type,
+                              GMimeContentEncoding encoding, apr_pool_t *pool)
+{
+    const char *charset = g_mime_content_type_get_parameter(type, "charset");
+    const char *raw = read_content(len_p, content, 1, pool);
+
+    switch (encoding) {
+    case GMIME_CONTENT_ENCODING_BASE64:
+        return crm_mail_is_base64(raw, *len_p, charset, pool)
+               ? decode_base64(len_p, raw, *len_p, pool) : raw;
+    case GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE:
+    case GMIME_CONTENT_ENCODING_DEFAULT:
+    case GMIME_CONTENT_ENCODING_7BIT:
+    case GMIME_CONTENT_ENCODING_8BIT:
+        if (crm_mail_is_bare_base64(raw, *len_p, pool)) {
+            return decode_base64(len_p, raw, *len_p, pool);
+        }
+        return encoding == GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE
+               || (encoding == GMIME_CONTENT_ENCODING_DEFAULT
+                   && is_quoted(raw, *len_p, charset, pool))
+               ? decode_quoted(len_p, raw, *len_p, pool) : raw;
+    default:
+        return read_content(len_p, content, 0, pool);
+    }
+}
+
 const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
                            apr_pool_t *pool)
 {
@@ -279,31 +307,17 @@ const char *crm_mail_bytes(apr_size_t *len_p, GMimePart *part,
     GMimeContentType *type =
         g_mime_object_get_content_type(GMIME_OBJECT(part));
     GMimeContentEncoding encoding = g_mime_part_get_content_encoding(part);
-    const char *raw, *charset;
+    const char *raw;
 
+    if (g_mime_content_type_is_type(type, "text", "*")) {
+        return text_bytes(len_p, content, type, encoding, pool);
+    }
     if (content && encoding == GMIME_CONTENT_ENCODING_BASE64
-        && !g_mime_content_type_is_type(type, "text", "*")
         && has_pieces(content)) {
         raw = read_content(len_p, content, 1, pool);
         return decode_base64(len_p, raw, *len_p, pool);
     }
-    if (!g_mime_content_type_is_type(type, "text", "*")
-        || (encoding != GMIME_CONTENT_ENCODING_BASE64
-            && encoding != GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE
-            && encoding != GMIME_CONTENT_ENCODING_DEFAULT)) {
-        return read_content(len_p, content, 0, pool);
-    }
-    raw = read_content(len_p, content, 1, pool);
-    if (encoding == GMIME_CONTENT_ENCODING_QUOTEDPRINTABLE) {
-        return decode_quoted(len_p, raw, *len_p, pool);
-    }
-    charset = g_mime_content_type_get_parameter(type, "charset");
-    if (encoding == GMIME_CONTENT_ENCODING_DEFAULT) {
-        return is_quoted(raw, *len_p, charset, pool)
-               ? decode_quoted(len_p, raw, *len_p, pool) : raw;
-    }
-    return crm_mail_is_base64(raw, *len_p, charset, pool)
-           ? decode_base64(len_p, raw, *len_p, pool) : raw;
+    return read_content(len_p, content, 0, pool);
 }
 
 const char *crm_mail_source(crm_mail_t *mail, unsigned bit, const char *bytes,

@@ -30,6 +30,7 @@ typedef struct decoder_t {
     const char *hint;
     crm_mail_guess_t guess;     /* of the texts that say nothing */
     int recode;                 /* words are to be written as words */
+    int inner;                  /* it reads what words have said */
     apr_pool_t *pool;
     crm_buf_t out;
     crm_buf_t bytes;            /* decoded, of words in CHARSET */
@@ -105,6 +106,20 @@ static void add_quoted(crm_buf_t *buf, const char *text, size_t len)
 
 /* ---- a header ------------------------------------------------------------ */
 
+static const char *decode(const char *raw, const char *hint, int recode, int inner,
+                          apr_pool_t *pool);
+
+/* Return TEXT, which words have said, decoded if it is words itself: some programs
+ * encode a header twice. */
+static const char *decode_again(const decoder_t *decoder, const char *text)
+{
+    apr_size_t len = strlen(text);
+
+    return !decoder->inner && len > 4 && !memcmp(text, "=?", 2)
+           && !memcmp(text + len - 2, "?=", 2)
+           ? decode(text, decoder->hint, 0, 1, decoder->pool) : text;
+}
+
 /* Write the words that wait. */
 static void flush(decoder_t *decoder)
 {
@@ -117,6 +132,7 @@ static void flush(decoder_t *decoder)
     text = crm_mail_utf8_or(decoder->bytes.data, decoder->bytes.len,
                             decoder->charset, decoder->hint, &decoder->guess,
                             decoder->pool);
+    text = decode_again(decoder, text);
     len = strlen(text);
     if (decoder->recode && len) {
         char *to;
@@ -178,10 +194,12 @@ static int is_in_address(const char *text)
     return memchr(text, '@', strcspn(text, " \t\r\n<>,;()=\"")) != NULL;
 }
 
-static const char *decode(const char *raw, const char *hint, int recode,
+static const char *decode(const char *raw, const char *hint, int recode, int inner,
                           apr_pool_t *pool)
 {
-    decoder_t decoder = {.hint = hint, .recode = recode, .pool = pool};
+    decoder_t decoder = {
+        .hint = hint, .recode = recode, .inner = inner, .pool = pool
+    };
     const char *c = raw, *text = raw;   /* the text before C */
     const char *end = raw;      /* the end of a word, which C has not passed */
     word_t word;
@@ -218,11 +236,11 @@ static const char *cut(const char *raw, apr_pool_t *pool)
 const char *crm_mail_decode(const char *raw, const char *hint,
                             apr_pool_t *pool)
 {
-    return decode(cut(raw, pool), hint, 0, pool);
+    return decode(cut(raw, pool), hint, 0, 0, pool);
 }
 
 const char *crm_mail_recode(const char *raw, const char *hint,
                             apr_pool_t *pool)
 {
-    return decode(cut(raw, pool), hint, 1, pool);
+    return decode(cut(raw, pool), hint, 1, 0, pool);
 }

@@ -328,6 +328,13 @@ static const struct {
      "=?utf-8?B?4oCcZ3V04oCdIOKCrA==?="},
     {"=?unknown-8bit?B?w6Q=?=", "ä", "=?utf-8?B?w6Q=?="},
     {"=?x-mac-cyrillic?Q?=8F?=", "П", "=?utf-8?B?0J8=?="},
+    /* words that were encoded again, once */
+    {"=?utf-8?Q?=3D=3Futf-8=3FQ=3FGr=3DC3=3DBC=3DC3=3D9Fe=3F=3D?=", "Grüße",
+     "=?utf-8?B?R3LDvMOfZQ==?="},
+    {"a =?utf-8?B?PT91dGYtOD9CP1IzTER2TU9mWlE9PT89?=", "a Grüße",
+     "a =?utf-8?B?R3LDvMOfZQ==?="},
+    {"=?utf-8?Q?x_=3D=3Futf-8=3FQ=3Fb=3F=3D?=", "x =?utf-8?Q?b?=",
+     "=?utf-8?B?eCA9P3V0Zi04P1E/Yj89?="},
     /* what is not quite a word */
     {"a=?utf-8?Q?b?=c", "abc", "a=?utf-8?B?Yg==?=c"},
     {"\"=?utf-8?Q?b=2C?=\"", "\"b,\"", "\"=?utf-8?B?Yiw=?=\""},

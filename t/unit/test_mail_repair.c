@@ -204,6 +204,47 @@ START_TEST(a_text_that_is_no_base64_is_taken_as_it_is)
 }
 END_TEST
 
+/* Texts whose encoding is not declared, or another one. */
+static const struct {
+    const char *body, *text;
+} undeclared[] = {
+    {"SGVsbG8gdGhlcmUsIHBsZWFzZSBjYWxsIG1lIGJhY2sgc29vbi4=\n",
+     "Hello there, please call me back soon."},
+    {"SGVsbG8gdGhlcmUsIHBs\r\nZWFzZSBjYWxsIG1lIGJh\r\nY2sgc29vbi4=\r\n\r\n",
+     "Hello there, please call me back soon."},
+    {"R3LDvMOfZSBhbiBkaWUgR3LDvMOfZSBkZXIgR3LDvMOfZSE=",
+     "Grüße an die Grüße der Grüße!"},
+    /* too short, with other words, no text, one word, or without its end */
+    {"R3LDvMOfZSBhbiBkaWUgR3LDvMOf", "R3LDvMOfZSBhbiBkaWUgR3LDvMOf"},
+    {"Key: SGVsbG8gdGhlcmUsIHBsZWFzZSBjYWxsIG1lIGJhY2sgc29vbi4=",
+     "Key: SGVsbG8gdGhlcmUsIHBsZWFzZSBjYWxsIG1lIGJhY2sgc29vbi4="},
+    {"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIj",
+     "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIj"},
+    {"YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFh",
+     "YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFh"},
+    {"SGVsbG8gdGhlcmUsIHBsZWFzZSBjYWxsIG1lIGJhY2sgc29vbi",
+     "SGVsbG8gdGhlcmUsIHBsZWFzZSBjYWxsIG1lIGJhY2sgc29vbi"},
+};
+
+START_TEST(base64_is_read_if_another_encoding_is_declared_or_none)
+{
+    static const char *const headers[] = {
+        "", "Content-Transfer-Encoding: 7bit\n", "Content-Transfer-Encoding: 8bit\n",
+        "Content-Transfer-Encoding: quoted-printable\n"
+    };
+
+    for (size_t i = 0; i < COUNT(headers); i++) {
+        /* in quoted-printable the last '=' is none */
+        if (i < 3 || strcmp(undeclared[_i].body, undeclared[_i].text)) {
+            same(undeclared[_i].body, "text", text_of(apr_pstrcat(
+                crm_check_pool(), HEAD "Content-Type: text/plain; charset=utf-8\n",
+                headers[i], "\n", undeclared[_i].body, "\n", NULL)),
+                 undeclared[_i].text);
+        }
+    }
+}
+END_TEST
+
 static const struct {
     const char *body, *bytes;
 } files[] = {
@@ -247,6 +288,8 @@ int main(void)
                         COUNT(joined));
     tcase_add_loop_test(texts, a_text_that_is_no_base64_is_taken_as_it_is, 0,
                         COUNT(encoded));
+    tcase_add_loop_test(texts, base64_is_read_if_another_encoding_is_declared_or_none,
+                        0, COUNT(undeclared));
     tcase_add_loop_test(texts, a_file_is_whole, 0, COUNT(files));
     suite_add_tcase(suite, texts);
     return crm_check_main(suite);
