@@ -7,6 +7,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use Time::HiRes qw(time);
 use CrmTest;
+use CrmTest::Child;
 use CrmTest::Samples;
 use CrmTest::Session;
 use File::Temp qw(tempdir);
@@ -123,6 +124,8 @@ subtest "a dry run" => sub {
     like($out, qr/^\+ agent "Ada of Two"/m, "objects, too");
     like($out, qr/^10 to create, 0 to change, 0 to delete/m, "and how many");
     unlike($out, qr/whsec_|svc_in_/, "no secret of what is not made");
+    unlike((crmapictl($db, "apply", "--create", "--dry-run", "--json",
+        values_of("two"), $template))[1], qr/whsec_|svc_in_/, "nor in JSON");
     is(state(), $before, "and changes nothing");
     is((crmapictl($db, "apply", "--dry-run"))[0], 2, "2: no file");
     is((crmapictl($db, "apply", "--dry-run", "--move-to", uuid(),
@@ -734,6 +737,42 @@ subtest "two at once: one waits" => sub {
     is(sql($db, "SELECT count(*) FROM crmapi.agent a JOIN crmapi.workspace w"
         . " ON w.id = a.workspace_id WHERE w.slug = 'five'"), 1,
         "each object is made once");
+};
+
+# What both write is written by one after the other.
+subtest "who applies to a workspace or imports into it waits for the others" => sub {
+    my $w = sql($db, "SELECT id FROM crmapi.workspace WHERE slug = 'five'");
+    my %does = (apply => ["apply", "--workspace", "five",
+            lines({ object => "agent", slug => "ada", name => "Ada" })],
+        import => ["import", "--workspace", "five",
+            lines({ object => "agent", name => "Bob", slug => "bob" })]);
+    for my $what (sort keys %does) {
+        my $let_go = postgres()->hold($db, "SELECT pg_advisory_xact_lock("
+            . "hashtextextended('import:$w', 0))");
+        my $child = CrmTest::Child->start(sub {
+            my ($code, undef, $err) = crmapictl($db, @{$does{$what}});
+            return "$code $err" });
+        ok(eval { postgres()->wait_locked($db, 1); 1 }, "$what waits");
+        $let_go->();
+        is(join("", $child->result), "0 ", "and is done then");
+    }
+};
+
+subtest "which workspace a document means" => sub {
+    my $named = sub { lines({ object => "workspace", @_ }) };
+    apply("--create", $named->(name => "Both", slug => "both-1"));
+    like(refusal($named->(name => "Both", slug => "both-2")),
+        qr/there is no workspace "both-2"; --create/, "by its slug before its name");
+    apply("--create", $named->(name => "Both", slug => "both-2"));
+    is(sql($db, "SELECT count(*) FROM crmapi.workspace WHERE name = 'Both'"), 2,
+        "so there are two of one name");
+    like(refusal($named->(name => "Both", time_zone => "Europe/Paris")),
+        qr/several workspaces have the name "Both": say which one by --workspace/,
+        "the name alone does not say which one");
+    like(apply("--workspace", "both-1", $named->(name => "Both")),
+        qr/^0 created, 0 changed/m, "--workspace does");
+    like(refusal("--workspace", $_, $named->(name => "Both")),
+        qr/there is no workspace/, "one that nobody has") for "both", uuid();
 };
 
 # 500 in 60 s (contract 14.1), when $CRM_TENANTS = 500: build/test --all scale.

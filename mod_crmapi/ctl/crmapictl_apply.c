@@ -7,7 +7,6 @@
 
 #include "crm_buf.h"
 #include "crm_sql_print.h"
-#include "crm_text.h"
 #include "crm_uuid.h"
 #include "crmapictl_apply_row.h"
 #include "crmapictl_apply_schema.h"
@@ -81,9 +80,8 @@ static crm_error_t *look_for(const char **id_p, ctl_apply_t *apply,
     char id[CRM_UUID_LEN + 1];
 
     *id_p = NULL;
-    if (!text || !crm_text_valid_utf8(text, strlen(text))
-        || (!strcmp(column, "id") && !crm_uuid_parse(id, text,
-                                                     strlen(text)))) {
+    if (!text || (!strcmp(column, "id")
+                  && !crm_uuid_parse(id, text, strlen(text)))) {
         return NULL;
     }
     crm_sql_init(&sql, apply->ctl->pool);
