@@ -867,19 +867,28 @@ subtest "init makes a workspace that can be used at once" => sub {
     is(asked($db, "workspace", "show", "first")->{id}, $w, "the workspace");
     like(crmapictl_ok($db, "export", "--workspace", $w),
         qr/"object":"agent","id":"$agent",.*"name":"Ada"/, "the agent");
-    is(asked($db, "key", "list", "--workspace", $w)->[0]{name}, "backend",
-        "the key");
+    is_deeply([@{asked($db, "key", "list", "--workspace", $w)->[0]}{qw(name scopes)}],
+        ["backend", ["read", "write"]], "the key");
     fails("a slug that is taken", $db, 1, qr/slug "first" already/, "init",
         "--name", "Second", "--slug", "first", "--agent", "Ada");
     fails("the same once more", $db, 1, qr/a workspace "first" already, .*"first"; give --slug/,
         "init", "--name", "first", "--agent", "Ada");
-    my ($second) = crmapictl_ok($db, "init", "--name", "First", "--slug", "another",
-        "--agent", "Bob") =~ /^W=(.*)$/m;
-    isnt($second, $w, "with --slug there may be a second one");
+    my ($code, $out, $err) = crmapictl($db, "init", "--name", "First", "--slug",
+        "another", "--agent", "Bob", "--plan", "free");
+    is($code, 0, "with --slug there may be a second one");
+    isnt(($out =~ /^W=(.*)$/m)[0], $w, "which is another one");
+    like($err, qr/the plan "free" does not include the API/, "what a key waits for");
+    fails("the first one is named", $db, 1, qr/with the slug "first"/,
+        "init", "--name", "FIRST", "--agent", "Ada");
+    sql($db, "INSERT INTO crmapi.agent (id, workspace_id, name, slug, agent_email,
+        enabled, public, created_at) VALUES
+            ('ffffffff-0000-4000-8000-000000000000', '$w', 'Eve', 'eve',
+            'eve\@x.example', false, true, now() - interval '1 hour')");
     my $agents = asked($db, "agent", "list", "--workspace", $w);
-    is_deeply([map { [@$_{qw(id name slug agent_email)}] } @$agents],
-        [[$agent, "Ada", undef, undef]], "agent list");
-    ok($agents->[0]{enabled} && $agents->[0]{public}, "as they are");
+    is_deeply([map { [@$_{qw(name slug agent_email)}, map { $_ ? 1 : 0 }
+        @$_{qw(enabled public)}] } @$agents], [["Eve", "eve", "eve\@x.example", 0, 1],
+        ["Ada", undef, undef, 1, 1]], "agent list, the oldest first");
+    is($agents->[1]{id}, $agent, "with its id");
     fails("an agent without a name", $db, 2, qr/--agent must have 1/, "init",
         "--name", "Second", "--slug", "second", "--agent", "");
     fails("and nothing was made", $db, 1, qr/no workspace "second"/,

@@ -139,6 +139,17 @@ for my $path (sort keys %table) {
             $key->("plain") }])), [[], [$plain->{id}], []],
             "one without takes it over");
         is($w->shown($path, $plain->{id})->{external_id}, "p", "and has it");
+        # more than an upsert looks at of one key
+        sql($database, "INSERT INTO crmapi." . ($path eq "contacts"
+            ? "contact (emails" : "company (name, domain") . ", id, workspace_id,"
+            . " bot_id, external_id, created_at) SELECT " . ($path eq "contacts"
+            ? "'[{\"email\": \"many\@x.example\"}]'" : "'N', 'many.example'")
+            . ", gen_random_uuid(), '@{[$w->id]}', '@{[$w->agent]}', 'crowd' || n,"
+            . " now() - interval '1 day' FROM generate_series(1, 200) n");
+        my $last = $w->made($path, $key->("many"))->{id};
+        is_deeply(lists(upsert($w, $path, [{ external_id => "crowd",
+            $key->("many") }])), [[], [$last], []],
+            "behind 200 with another external_id, too");
         my @two = map { $w->made($path, $key->("two"))->{id} } 1, 2;
         my $each = lists(upsert($w, $path, [map { { external_id => "two$_",
             $key->("two") } } 1 .. 3]));

@@ -466,6 +466,39 @@ subtest "12.3 what is being sent when its endpoint is disabled" => sub {
         = $in AND state <> 'done'"), 0, "its jobs are done");
 };
 
+# Its new job may not have begun.
+subtest "an older job of a delivery has no effect" => sub {
+    my $w = workspace($httpd);
+    my $in = "'" . $w->id . "'";
+    endpoint($w, $receiver->url("older/200"));
+    my $attempted = sub { my ($outcome) = @_; return sub {
+        "webhook_attempted($_[0], now(), 5, 500, NULL, NULL, '$outcome',"
+            . " interval '5 s', NULL)" } };
+    my %does = ((map { $_ => $attempted->($_) } qw(retry failed delivered)),
+        cancelled => sub { "webhook_cancelled($_[0])" });
+    $w->contact for keys %does;
+    sql($database, "UPDATE crmapi.job SET state = 'leased', leased_by = 'me',
+            leased_until = now() + interval '1 hour', attempts = 1
+        WHERE workspace_id = $in");
+    my %delivery;
+    @delivery{sort keys %does} = sql($database, "WITH had AS (
+            SELECT d.id, d.job_id FROM crmapi.webhook_delivery d
+            WHERE d.workspace_id = $in),
+        moved AS (UPDATE crmapi.webhook_delivery SET job_id = job_id + 1000000,
+            next_at = '2030-01-01' WHERE workspace_id = $in)
+        SELECT id, job_id FROM had");
+    for my $what (sort keys %does) {
+        my ($id, $job) = @{$delivery{$what}};
+        sql($database, "SELECT crmapi."
+            . $does{$what}->("$in, $job, 'me', 1, '$id'"));
+        is_deeply([sql($database, "SELECT d.status, d.job_id - $job,
+                d.next_at = '2030-01-01', d.finished_at IS NULL, j.state <> 'ready'
+            FROM crmapi.webhook_delivery d, crmapi.job j
+            WHERE d.id = '$id' AND j.id = $job")],
+            [["pending", 1000000, "t", "t", "t"]], "$what: it stays as it was");
+    }
+};
+
 subtest "webhook disable: nothing is sent until webhook enable" => sub {
     my $w = workspace($httpd);
     my $id = endpoint($w, $receiver->url("by-hand/200"));
