@@ -50,7 +50,9 @@ my $state = join " UNION ALL ", map { "SELECT '$_ ' || xmin || ' ' || x AS t"
     . " FROM crmapi.$_ x" } qw(workspace agent pipeline pipeline_stage form
     sequence_template webhook_endpoint admin intake_key event event_feed api_key
     link_key audit);
-sub state { scalar sql($db, "SELECT string_agg(t, chr(10) ORDER BY t) FROM ($state) s") }
+# Without the separators of sql(), which rows of agents have: it ended there.
+sub state { scalar sql($db, "SELECT string_agg(translate(t, chr(30) || chr(31), '  '),"
+    . " chr(10) ORDER BY t) FROM ($state) s") }
 
 # The template of the provider: references by slug and name, one variable in
 # each kind of place.
