@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
+use Time::HiRes qw(time);
 use CrmTest::Data;
 use JSON::PP ();
 
@@ -181,6 +182,41 @@ for my $path (sort keys %table) {
         }
         sql($database, "DELETE FROM crmapi.$table{$path} WHERE workspace_id ="
             . " '$id' AND $name = 'Many'");
+    };
+    subtest "$path: several of them cost about as much as each" => sub {
+        my ($id, $bot, $name) = ($w->id, $w->agent, $path eq "companies"
+            ? "name" : "last_name");
+        my $rows = 12000;
+        sql($database, "INSERT INTO crmapi.$table{$path} (id, workspace_id,
+                bot_id, $name, tags, custom_fields)
+            SELECT gen_random_uuid(), '$id', '$bot', 'All', '{all}',
+                jsonb_build_object('third', n % 3, 'same', 'x', 'half', n % 2)
+            FROM generate_series(1, $rows) n");
+        sql($database, "ANALYZE crmapi.$_") for $table{$path},
+            $path eq "contacts" ? "contact_change" : ();
+        my $cost = sub {
+            my ($query, $want) = @_;
+            my @took = sort { $a <=> $b } map {
+                my $began = time;
+                my $r = $c->get("/api/v1/$path?$query&page_size=1");
+                is($r->json->{pagination}{total}, $want, $query);
+                time - $began;
+            } 1, 2;
+            return $took[0];
+        };
+        my $one = $cost->("custom_fields.same=x", $rows)
+            + $cost->("tags=all", $rows);
+        for my $case (["custom_fields.third=1&custom_fields.same=x", 3],
+                ["custom_fields.third=1&custom_fields.same=x"
+                    . "&custom_fields.half=1", 6],
+                ["tags=all&custom_fields.third=1", 3],
+                ["tags=all&custom_fields.third=1&custom_fields.same=x", 3]) {
+            my ($query, $part) = @$case;
+            my $took = $cost->($query, $rows / $part);
+            cmp_ok($took, "<", 5 * $one + 0.2, "$query: $took s beside $one s");
+        }
+        sql($database, "DELETE FROM crmapi.$table{$path} WHERE workspace_id ="
+            . " '$id' AND $name = 'All'");
     };
     subtest "$path: what is no filter" => sub {
         my $refused = sub {
