@@ -285,7 +285,10 @@ DECLARE
     of record;
     talk CONSTANT uuid := crmapi.uuid_v7(at);
 BEGIN
-    SELECT c.id, q.bot_id, crmapi.step_type(s.channel) AS type INTO of
+    SELECT c.id, q.bot_id, crmapi.step_type(s.channel) AS type,
+        CASE s.channel WHEN 'email' THEN s.to_identifier END AS email,
+        CASE s.channel WHEN 'email' THEN NULL ELSE s.to_identifier END AS phone,
+        s.email_subject AS subject INTO of
     FROM crmapi.enrollment_step s
     JOIN crmapi.enrollment e ON e.workspace_id = s.workspace_id
         AND e.id = s.enrollment_id
@@ -299,8 +302,9 @@ BEGIN
         RETURN NULL;
     END IF;
     INSERT INTO crmapi.conversation (id, workspace_id, bot_id, contact_id, type,
-        created_at)
-    VALUES (talk, step_open.workspace, of.bot_id, of.id, of.type, at);
+        email, phone_number, subject, created_at)
+    VALUES (talk, step_open.workspace, of.bot_id, of.id, of.type, of.email,
+        of.phone, of.subject, at);
     RETURN talk;
 END
 $$;

@@ -888,16 +888,16 @@ BEGIN
     IF talk.id IS NULL THEN
         opened := bot;
         talk.id := crmapi.uuid_v7(at);
-        INSERT INTO crmapi.conversation (id, workspace_id, bot_id, type,
-            visitor_id, created_at)
-        VALUES (talk.id, workspace, bot, item.channel, item.visitor_id, at);
+        INSERT INTO crmapi.conversation (id, workspace_id, bot_id, contact_id, type,
+            email, phone_number, human, visitor_id, subject, created_at)
+        VALUES (talk.id, workspace, bot, person, item.channel, item.email,
+            item.phone_number, item.name, item.visitor_id, item.subject, at);
     END IF;
     IF says THEN
         at := crmapi.intake_said_at(at, item.occurred_at, talk.last_message_at);
         said := crmapi.intake_message(workspace, talk.id, item, at);
     END IF;
-    -- A claim does not change the participant of an existing conversation,
-    -- unless that is the visitor's own.
+    -- A claim changes no participant, but in the visitor's own conversation.
     IF opened IS NULL AND NOT item.verified
        AND (item.visitor_id = talk.visitor_id) IS NOT TRUE THEN
         item.email := NULL;

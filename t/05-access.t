@@ -184,7 +184,7 @@ my %WRITES = (
         . " metadata title updated_at)d, api_key (last_used_at), company iud,"
         . " contact iud, contact_change i(indexed_fields updated_at),"
         . " conversation (active archived archived_at assigned_at assigned_to"
-        . " deleted deleted_at human_takeover internal_notes updated_at),"
+        . " deleted deleted_at human_takeover internal_notes unanswered updated_at),"
         . " enrollment i, event i, idempotent_answer iu, job i,"
         . " pipeline_card iud, sequence i, suppression d",
     crmapi_worker => "activity i, attachment i, attachment_piece i, conversation"

@@ -108,12 +108,37 @@ subtest "an answer of ours, and a step of a sequence" => sub {
     ok(!waits($talk), "a step is one");
 };
 
-subtest "what others are shown" => sub {
-    my $talk = bring("text");
-    my $shown = $c->get("$path/$talk")->data;
-    ok(!exists $shown->{unanswered}, "the field is not shown");
-    error_is($c->patch("$path/$talk", { unanswered => \0 }), 422,
-        "validation_error", "and not changed by a client", ["unanswered"]);
+subtest "a row shows what an inbox lists: its subject, whether it waits" => sub {
+    $w->log_on;
+    my $talk = bring("email", from => { email => "ann\@x.org", name => "Ann" },
+        conversation => { subject => "A chair" });
+    my $there = "$path/$talk";
+    my $row = $c->get($there)->data;
+    is_deeply([@{$row}{qw(subject unanswered)}], ["A chair", true], "as it came");
+    my ($listed) = @{$c->get($path, query => { ids => $talk })->data};
+    is_deeply($listed, $row, "the list has the same");
+    my ($made, $told) = map { $_->{data} } grep { $_->{data}{id} eq $talk }
+        @{$c->get("/api/v1/events",
+            query => "type=conversation.created,conversation.updated")->data};
+    is_deeply($told, $row, "so has the event of its first message");
+    my @who = qw(contact_id email human subject);
+    is_deeply([@{$made}{@who}], [@{$row}{@who}],
+        "and that of its beginning says who it is with, and about what");
+    record_is($c->patch($there, { unanswered => false, subject => "Other" }),
+        { %$row, unanswered => false }, "it needs no answer; the subject stays");
+    is(waits($talk), 0, "it waits no longer");
+    error_is($c->patch($there, { unanswered => undef }), 422, "validation_error",
+        "6.5 it is never null", ["unanswered"]);
+    bring("email", from => { email => "ann\@x.org" }, conversation => { id => $talk });
+    is($c->get($there)->data->{unanswered}, true, "the next message waits again");
+    my $contact = $w->start($w->template([{ email_subject => "Hello",
+        email_body => "B" }]), auto_approve => true,
+        contact => { emails => ["new\@x.example"] })->{contact_id};
+    worker(database => $database)->once;
+    my ($begun) = map { $_->{data} } grep { $_->{data}{contact_id} eq $contact }
+        @{$c->get("/api/v1/events", query => "type=conversation.created")->data};
+    is_deeply([@{$begun // {}}{qw(email subject unanswered)}],
+        ["new\@x.example", "Hello", false], "one that a sequence begins");
 };
 
 subtest "nobody's" => sub {

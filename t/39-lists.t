@@ -25,7 +25,8 @@ sub day { return sprintf "2026-%02d-%02dT00:00:00.%03dZ", 1 + rand 3,
 my @contacts = $w->import_objects([map { { object => "contact",
     bot_id => $w->agent } } 1 .. 4]);
 my @companies = $w->import_objects([map { { object => "company",
-    bot_id => $w->agent, name => "N$_" } } 1 .. 3]);
+    bot_id => $w->agent, name => "N$_", industry => some(undef, qw(a b)),
+    created_at => day(), updated_at => day() } } 1 .. 12]);
 my @forms = $w->import_objects([map { { object => "form", name => "N$_",
     bot_id => $w->agent } } 1 .. 3]);
 my @talks = $w->import_objects([map { { object => "conversation", type => 1,
@@ -41,6 +42,10 @@ $w->import_objects([
         company_id => $company, activity_type => some(qw(note task todo)),
         due_date => some(undef, day()), completed_at => some(undef, day()),
         title => "T$_", created_at => day(), updated_at => day() } } 1 .. 60),
+    (map { { object => "pipeline_card", title => "C$_",
+        pipeline_stage_id => some($w->stages), archived_at => some(undef, day()),
+        contact_id => some(undef, @contacts), created_at => day(),
+        updated_at => day() } } 1 .. 30),
     (map { { object => "message", conversation_id => some(@talks),
         role => some(qw(user assistant human)), content => "M$_",
         created_at => day() } } 1 .. 40),
@@ -70,6 +75,15 @@ my %activities = (%created, %updated,
     due_after => ["due_date", "after"], due_before => ["due_date", "before"]);
 my %due = (%by_both, due_date => ["due_date", "asc"]);
 my @lists = (
+    { path => "companies", count => 12, sorts => \%by_both,
+        filters => { %created, %updated,
+            industry => ["industry", "is", qw(a b c)] } },
+    { path => "pipeline-cards", count => 30, all => "include_archived=true",
+        sorts => { updated_at => $by_both{updated_at} }, filters => {
+            %updated,
+            contact_id => ["contact_id", "is", @contacts],
+            pipeline_stage_id => ["pipeline_stage_id", "is", $w->stages],
+            include_archived => [sub { !$_[0]{archived_at} }, "hides"] } },
     { path => "activities", count => 60, sorts => \%due,
         filters => { %activities,
             contact_id => ["contact_id", "is", @contacts],

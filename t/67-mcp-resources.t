@@ -124,10 +124,18 @@ subtest "21.3 contacts_timeline" => sub {
         completed_at created_at description due_date id title)],
         "what was done, and what is to be done");
     is_deeply([sort keys %{$read->{conversations}[0]}], [qw(active created_at
-        human_takeover id last_message last_message_at type)],
+        human_takeover id last_message last_message_at subject type unanswered)],
         "what was talked about");
     is_deeply([map { scalar @{given("contacts_timeline", { id => $ada->{id},
         rows => $_ })->{activities}} } 1, 12], [1, 12], "as many as asked");
+    my ($first, $second) = map { $c->post("/api/v1/pipeline-cards", { title => $_,
+        pipeline_stage_id => ($w->stages)[0], contact_id => $ada->{id} })->data } "A", "B";
+    $c->patch("/api/v1/pipeline-cards/$first->{id}", { title => "One" });
+    is_deeply([map { $_->{title} } @{given("contacts_timeline",
+        { id => $ada->{id} })->{cards}}], ["One", "B"], "its cards, the last changed first");
+    $c->patch("/api/v1/pipeline-cards/$second->{id}", { archived_at => "2026-01-01" });
+    is_deeply([map { $_->{id} } @{given("contacts_timeline",
+        { id => $ada->{id} })->{cards}}], [$first->{id}], "none that is archived");
     my ($old, $new) = map { uuid() } 1, 2;
     my ($bob) = $w->import_objects([{ object => "contact", bot_id => $w->agent,
         emails => ["bob\@example.com"] }]);
@@ -195,6 +203,9 @@ subtest "21.4 resources" => sub {
         ["contacts_activities_list", { id => $other }];
     like(refused("contacts_timeline", { id => $one, row => 3 })->{details}[0]
         {message}, qr/did you mean rows/, "an argument that nearly is one");
+    is(refused("contacts_find", { search => "x", $_->[0] => 3 })->{details}[0]
+        {message}, "unknown argument; did you mean $_->[1]?", "that others have: $_->[0]")
+        for [query => "search"], [limit => "page_size"], [e_mail => "email"];
     for my $method ("resources/read", "prompts/get") {
         my $what = $method eq "prompts/get" ? "name" : "uri";
         for my $params ({}, { $what => 7 }) {

@@ -286,7 +286,18 @@ subtest "21.3 fields" => sub {
         [{ field => "fields[1]", message => "is not a field of Contact" },
         { field => "fields[2]", message => "is not a field of Contact" }],
         "others");
-    refused("validation_error", "contacts_list", { fields => "tags" });
+    is_deeply(scalar done("contacts_list", { search => "ada", fields => $_ }),
+        [{ id => $ada->{id}, last_name => $ada->{last_name}, tags => $ada->{tags} }],
+        "as a text: '$_'") for "tags,last_name", " last_name, tags , ";
+    is_deeply([sort keys %{done("contacts_list", { search => "ada", fields => $_ })
+        ->[0]}], [sort keys %$ada], "all: '$_'") for "", " , ";
+    is_deeply([sort keys %{done("contacts_find", { search => "ada",
+        fields => "notes" })->[0]}], [qw(id notes)], "those of a person who is found");
+    is_deeply([map { $_->{message} } @{refused("validation_error", "contacts_list",
+        { fields => "name,email,nonsense" })->{details}}],
+        ["is not a field of Contact; did you mean first_name?",
+        "is not a field of Contact; did you mean emails?",
+        "is not a field of Contact"], "what is no field is asked back");
     is(scalar @{done("contacts_list", { search => "ada", fields =>
         [("tags") x 100] })}, 1, "100 names");
     is(refused("validation_error", "contacts_list", { fields =>

@@ -62,6 +62,8 @@ subtest "nothing is left that OpenAPI 3.0 does not know" => sub {
             || !ref $schema->{type} && ($schema->{type} // "") eq "null";
         push @wrong, map { "$at: $_" } grep { exists $schema->{$_}
             && !ref $schema->{$_} } qw(const contentMediaType);
+        push @wrong, "$at: of no type" if $at =~ m{/parameters/\d+/schema$}
+            && !grep { exists $schema->{$_} } qw(type $ref allOf);
         push @wrong, "$at: enum" if ref $schema->{enum} eq "ARRAY"
             && grep { !defined } @{$schema->{enum}};
         $look->($schema->{$_}, "$at/$_") for sort keys %$schema;

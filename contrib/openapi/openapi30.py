@@ -14,11 +14,12 @@ import sys
 
 
 def types(schema, value):
-    """["string", "null"]: nullable. Several other types: of any type."""
+    """["string", "null"]: nullable. A boolean of a query may be sent as its text,
+    which is the same there. Several other types: of any type."""
     some = [t for t in value if t != "null"]
     if "null" in value:
         schema["nullable"] = True
-    if len(some) == 1:
+    if len(some) == 1 or some == ["boolean", "string"]:
         schema["type"] = some[0]
 
 

@@ -262,6 +262,27 @@ static int read_id(reader_t *reader, crm_slice_t name, crm_slice_t value)
     return 0;
 }
 
+/* Return VALUE, the argument "fields"; if it is a text of names with commas between
+ * them, as the API has lists in a query: their array, null if it has none. */
+static crm_slice_t names_of(crm_slice_t value, apr_pool_t *pool)
+{
+    char *text, *state, *name;
+    crm_buf_t names;
+
+    if (crm_slice_type(value) != '"' || value.len > FIELDS_MAX) {
+        return value;
+    }
+    text = apr_pstrdup(pool, crm_slice_text(value, NULL, pool));
+    crm_buf_init(&names, value.len + 16, pool);
+    for (name = apr_strtok(text, ", ", &state); name;
+         name = apr_strtok(NULL, ", ", &state)) {
+        crm_buf_putc(&names, names.len ? ',' : '[');
+        crm_buf_json_text(&names, name);
+    }
+    crm_buf_puts(&names, names.len ? "]" : "null");
+    return crm_json_slice(names.data, names.len);
+}
+
 /* Take VALUE if NAME is an argument that is no part of the API's request. Return
  * whether it is. */
 static int read_common(reader_t *reader, crm_slice_t name, crm_slice_t value)
@@ -270,6 +291,7 @@ static int read_common(reader_t *reader, crm_slice_t name, crm_slice_t value)
     apr_size_t len;
 
     if (reader->tool->fields && crm_slice_is(name, "fields")) {
+        value = names_of(value, reader->pool);
         if (crm_slice_type(value) != '[' && crm_slice_type(value) != 'n') {
             refuse(reader, "fields", "must be an array of names");
         }

@@ -11,6 +11,7 @@
 #include "crm_bare.h"
 #include "crm_near.h"
 #include "crm_number.h"
+#include "crm_type.h"
 
 #include "mcp_arguments.h"
 #include "mcp_fields.h"
@@ -26,6 +27,7 @@ typedef struct part_t {
     const char *query;          /* JSON: arguments of a list, or NULL */
     const char *fields;         /* JSON: the fields that are shown; NULL: all */
     int reversed;               /* rows in the reverse order of the list */
+    const char *id;             /* the argument that is the id; NULL: id */
 } part_t;
 
 /* A tool. OPERATION has its rows; NULL: it has PARTS. */
@@ -50,23 +52,31 @@ typedef struct combined_t {
     "\"additionalProperties\":false}"
 
 static const part_t conversation_parts[] = {
-    {"conversation", "getConversation", NULL, NULL, 0},
-    {"messages", "listMessages",
-     "\"order\":\"desc\",\"include\":\"metadata\"", "[\"role\",\"content\",\"status\","
-     "\"created_at\",\"metadata\"]", 1},
-    {NULL, NULL, NULL, NULL, 0}
+    {.member = "conversation", .operation = "getConversation"},
+    {.member = "messages", .operation = "listMessages",
+     .query = "\"order\":\"desc\",\"include\":\"metadata\"",
+     .fields = "[\"role\",\"content\",\"status\",\"created_at\",\"metadata\"]",
+     .reversed = 1},
+    {.member = NULL}
 };
 
 static const part_t timeline_parts[] = {
-    {"contact", "getContact", NULL, NULL, 0},
-    {"conversations", "listContactConversations",
-     "\"sort\":\"last_message_at\",\"order\":\"desc\"",
-     "[\"type\",\"active\",\"human_takeover\",\"last_message\","
-     "\"last_message_at\",\"created_at\"]", 0},
-    {"activities", "listContactActivities", "\"order\":\"desc\"",
-     "[\"activity_type\",\"title\",\"description\",\"due_date\","
-     "\"completed_at\",\"created_at\"]", 0},
-    {NULL, NULL, NULL, NULL, 0}
+    {.member = "contact", .operation = "getContact"},
+    {.member = "conversations", .operation = "listContactConversations",
+     .query = "\"sort\":\"last_message_at\",\"order\":\"desc\"",
+     .fields = "[\"type\",\"active\",\"human_takeover\",\"subject\","
+               "\"unanswered\",\"last_message\",\"last_message_at\","
+               "\"created_at\"]"},
+    {.member = "cards", .operation = "listPipelineCards",
+     .query = "\"sort\":\"updated_at\",\"order\":\"desc\"",
+     .fields = "[\"title\",\"description\",\"pipeline_stage_id\",\"tags\","
+               "\"updated_at\"]",
+     .id = "contact_id"},
+    {.member = "activities", .operation = "listContactActivities",
+     .query = "\"order\":\"desc\"",
+     .fields = "[\"activity_type\",\"title\",\"description\",\"due_date\","
+               "\"completed_at\",\"created_at\"]"},
+    {.member = NULL}
 };
 
 static const combined_t combined[] = {
@@ -100,14 +110,14 @@ static const combined_t combined[] = {
                "{\"type\":\"array\"}}}",
      .parts = conversation_parts},
     {.name = "contacts_timeline",
-     .description = "Read what is known of a contact: the contact, its last"
-                    " conversations and its last activities, latest first",
+     .description = "Read a contact with its last conversations, cards (deals)"
+                    " and activities, latest first",
      .input = OBJECT(ID_SCHEMA("id") "," COUNT_SCHEMA("rows", "how many of"
                      " each, 1 to 100; by default 10"),
                      "\"required\":[\"id\"],"),
      .output = "\"data\":{\"type\":\"object\",\"properties\":{\"contact\":"
                "{\"type\":\"object\"},\"conversations\":{\"type\":\"array\"},"
-               "\"activities\":{\"type\":\"array\"}}}",
+               "\"cards\":{\"type\":\"array\"},\"activities\":{\"type\":\"array\"}}}",
      .parts = timeline_parts},
 };
 
@@ -180,7 +190,8 @@ static crm_error_t *add_part(crm_buf_t *out, crm_call_t *call,
 {
     const mcp_tool_t *tool = tool_of(mcp_tools(), part->operation);
     crm_slice_t arguments = slice_of(apr_pstrcat(
-        call->pool, "{\"id\":", apr_pstrmemdup(call->pool, id.text, id.len),
+        call->pool, "{\"", part->id ? part->id : "id", "\":",
+        apr_pstrmemdup(call->pool, id.text, id.len),
         part->query ? ",\"page\":1,\"page_size\":" : "",
         part->query ? count : "", part->query ? "," : "",
         part->query ? part->query : "", "}", NULL));
@@ -230,7 +241,7 @@ static void check_names(crm_error_t **error_p, crm_slice_t arguments,
 
             crm_error_detail(error_p, text, crm_near_ask(
                                  "unknown argument",
-                                 crm_near_of(names, text, crm_near), pool), pool);
+                                 crm_field_near(text, NULL, names), pool), pool);
             return;
         }
     }

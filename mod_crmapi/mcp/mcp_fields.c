@@ -7,7 +7,11 @@
 
 #include "apr_strings.h"
 
+#include "crm_near.h"
+#include "crm_type.h"
+
 #define FIELDS_MAX 100
+#define GUESSES 10              /* names that are asked for, of so many */
 
 /* Return whether NAME, a string, is a field that RESOURCE shows. */
 static int is_field(crm_slice_t name, const crm_resource_t *resource)
@@ -21,6 +25,22 @@ static int is_field(crm_slice_t name, const crm_resource_t *resource)
         }
     }
     return 0;
+}
+
+/* Return, in POOL, the rule that NAME breaks, which is no field of RESOURCE. ASKS: it
+ * asks for the field that is meant. */
+static const char *unknown_rule(crm_slice_t name,
+                                const crm_resource_t *resource, int asks,
+                                apr_pool_t *pool)
+{
+    const char *rule = apr_pstrcat(pool, "is not a field of ",
+                                   resource->title, NULL);
+
+    return asks && crm_slice_type(name) == '"'
+           ? crm_near_ask(rule, crm_field_near(crm_slice_text(
+                                                   name, NULL, pool),
+                                               resource->fields, NULL), pool)
+           : rule;
 }
 
 void mcp_fields_check(crm_error_t **error_p, crm_slice_t fields,
@@ -38,8 +58,8 @@ void mcp_fields_check(crm_error_t **error_p, crm_slice_t fields,
         }
         if (!is_field(name, resource)) {
             crm_error_detail(error_p, apr_psprintf(pool, "fields[%d]", i),
-                             apr_pstrcat(pool, "is not a field of ",
-                                         resource->title, NULL), pool);
+                             unknown_rule(name, resource, i < GUESSES, pool),
+                             pool);
         }
     }
 }

@@ -32,15 +32,16 @@ static const prompt_t prompts[] = {
      " the language and the tone of the conversation, as the agent's. Show it"
      " to me. Do not call conversations_reply before I say so."},
     {"pipeline_review", "Find deals that have come to a stop", NULL, NULL,
-     "Read pipelines_list, pipelines_stages_list and pipeline_cards_list."
-     " For each stage tell me how many cards there are and their value. List"
+     "Read pipelines_list, pipelines_stages_list and pipeline_cards_list, and"
+     " contacts_list with the ids of their contacts. For each stage tell me how"
+     " many cards there are, and what the deals of their contacts are worth. List"
      " the cards that nobody has touched for two weeks, with their contact, and"
      " what could be done about each."},
     {"unanswered", "Find people who wait for an answer", NULL, NULL,
-     "Read conversations_list with active true, latest first. Read those whose"
-     " last message is the person's with conversations_read. List them with"
-     " the time since that message, the longest first, and in one line what"
-     " each person wants."},
+     "Read conversations_list with unanswered true and active true, by the time"
+     " of the last message, the oldest first, and each of these with"
+     " conversations_read. List them with the time since the person's last"
+     " message, the longest first, and in one line what each person wants."},
 };
 
 static void add_string(crm_buf_t *out, const char *name, const char *text)

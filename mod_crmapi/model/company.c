@@ -75,6 +75,7 @@ static const crm_filter_t list_filters[] = {
     CRM_FILTER_AGENT(1),
     CRM_FILTER_EXTERNAL_ID,
     CRM_FILTER_MEMBER,
+    CRM_FILTER_CREATED("t.created_at"),
     CRM_FILTER_UPDATED,
     CRM_FILTER_IDS,
     {.field = {.name = NULL}}

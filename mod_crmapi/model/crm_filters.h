@@ -37,8 +37,7 @@
 #define CRM_FILTER_IDS \
     {.field = {.name = "ids", .example = "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64", \
                .type = &crm_type_ids, \
-               .doc = "comma-separated, up to 100; others are left out " \
-                      "(extension)"}, \
+               .doc = "comma-separated, up to 100; others are left out"}, \
      .by = CRM_BY_VALUE, \
      .sql = "t.id = ANY (?)", \
      .by_key = 1}

@@ -32,21 +32,27 @@ static const char *near_name(const char *name, const crm_field_t *fields,
     return near;
 }
 
-void crm_input_unknown(crm_input_t *input, const char *path, const char *name,
-                       const crm_field_t *fields, const char *const *names)
+const char *crm_field_near(const char *name, const crm_field_t *fields,
+                           const char *const *names)
 {
     const char *near = NULL;
 
-    if (input->lenient) {
-        return;
+    for (int i = 0; !near && crm_near_ways[i]; i++) {
+        near = near_name(name, fields, names, crm_near_ways[i]);
     }
-    if (crm_input_errors(input) < GUESSES) {
-        for (int i = 0; !near && crm_near_ways[i]; i++) {
-            near = near_name(name, fields, names, crm_near_ways[i]);
-        }
+    return near;
+}
+
+void crm_input_unknown(crm_input_t *input, const char *path, const char *name,
+                       const crm_field_t *fields, const char *const *names)
+{
+    if (!input->lenient) {
+        crm_input_error(input, path, crm_near_ask(
+                            "is not a known field",
+                            crm_input_errors(input) < GUESSES
+                            ? crm_field_near(name, fields, names) : NULL,
+                            input->pool));
     }
-    crm_input_error(input, path, crm_near_ask("is not a known field", near,
-                                              input->pool));
 }
 
 int crm_input_errors(const crm_input_t *input)

@@ -121,6 +121,11 @@ extern const crm_type_t crm_type_enum;      /* one of FIELD->values */
 void crm_input_error(crm_input_t *input, const char *path,
                      const char *message);
 
+/* Return the first of FIELDS (ended by one without a name) and of NAMES (ended by
+ * NULL), each of which may be NULL, that NAME nearly is; NULL if there is none. */
+const char *crm_field_near(const char *name, const crm_field_t *fields,
+                           const char *const *names);
+
 /* Add to INPUT, unless it is lenient, that the field PATH is not known. NAME, the
  * last part of PATH, is none of FIELDS (ended by one without a name) and of NAMES
  * (ended by NULL), each of which may be NULL; the error asks whether the first of

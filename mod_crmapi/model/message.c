@@ -56,7 +56,7 @@ static const char *const more[] = {"metadata", "html", "remote_html", NULL};
 #define INCLUDE \
     {.field = {.name = "include", .example = "html", \
                .type = &crm_type_names, .values = more, \
-               .doc = "what else to show: html,remote_html (extension)"}, \
+               .doc = "what else to show: html,remote_html"}, \
      .only_shows = 1}
 
 static const crm_filter_t include[] = {

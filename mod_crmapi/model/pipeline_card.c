@@ -22,8 +22,8 @@ static const crm_field_t fields[] = {
      .follow = "pipeline_stage_id",
      .follow_sql = "CASE WHEN t.pipeline_stage_id IS DISTINCT FROM ? THEN "
                    "NULL ELSE t.order_index END",
-     .doc = "position in the stage, lower sorts first; a new card, and one "
-            "that moves to another stage without it, goes to the end"},
+     .doc = "position in the stage, the lowest first; without it a card that "
+            "is new or moved goes to the end"},
     {.name = "archived_at", .type = &crm_type_time,
      .flags = CRM_F_NULLABLE | CRM_F_UPDATE,
      .doc = "null means active"},

@@ -40,7 +40,7 @@ WITH relation (name, api, worker) AS (VALUES
     -- a PATCH sets the inbox state; a DELETE sets deleted (specification)
     ('conversation', 'SELECT, UPDATE (human_takeover, assigned_to, assigned_at,'
         ' active, archived, archived_at, deleted, deleted_at, internal_notes,'
-        ' updated_at)', 'SELECT, UPDATE (active, last_message,'
+        ' unanswered, updated_at)', 'SELECT, UPDATE (active, last_message,'
         ' last_message_at, last_active_at)'),
     ('counter', 'SELECT', 'SELECT'),
     ('enrollment', 'SELECT, INSERT', 'SELECT'),

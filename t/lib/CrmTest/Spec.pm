@@ -193,6 +193,9 @@ our %FIELDS = (
         minutes => "number or null",
         visitor_id => "string or null",
         created_at => "string",
+        # ours
+        subject => "string or null",
+        unanswered => "boolean, updated",
     ],
     Message => [
         id => "string",
@@ -318,8 +321,8 @@ our %PARAMETERS = (
     # "not shown" there; contract 7.9
     "GET /contacts/{id}/conversations" => [@conversations],
     "GET /companies" => [qw(search tags industry domain bot_id
-        external_id custom_fields.NAME updated_after updated_before
-        sort order page page_size)],
+        external_id custom_fields.NAME created_after created_before
+        updated_after updated_before sort order page page_size)],
     "GET /companies/{id}" => [],
     "POST /companies" => [],
     "POST /companies/upsert" => [],
