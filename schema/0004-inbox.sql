@@ -37,7 +37,7 @@ CREATE TABLE crmapi.conversation (
     last_message crmapi.prose,
     last_message_at timestamptz(3),
     last_active_at timestamptz(3),
-    unanswered boolean NOT NULL DEFAULT false, -- the participant has spoken last
+    unanswered boolean NOT NULL DEFAULT false, -- shown on request; lists filter by it
     sentiment_positive boolean,
     sentiment_score crmapi.amount CHECK (sentiment_score BETWEEN -1 AND 1),
     sentiment_summary crmapi.prose,

@@ -22,14 +22,14 @@ my %FULL = (type => 2, email => "Who\@x.example", phone_number => "+15550100",
     last_active_at => "2026-01-01T00:00:04.004Z",
     sentiment_positive => false, sentiment_score => -0.25,
     sentiment_summary => "meh", audio_url => "calls/1.ogg", minutes => 3.5,
-    visitor_id => "v-1", subject => "Chairs", unanswered => true,
-    created_at => "2026-01-01T00:00:00.000Z");
+    visitor_id => "v-1", created_at => "2026-01-01T00:00:00.000Z");
 
 # A conversation of MEMBERS in W; its record as it should be.
 sub made {
     my ($w, %members) = @_;
     %members = (type => 1, %members);
     my $id = $w->conversation($members{type}, %members);
+    delete $members{unanswered};    # it is not shown
     return conversation_of($w, %members, id => $id);
 }
 

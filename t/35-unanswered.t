@@ -108,37 +108,48 @@ subtest "an answer of ours, and a step of a sequence" => sub {
     ok(!waits($talk), "a step is one");
 };
 
-subtest "a row shows what an inbox lists: its subject, whether it waits" => sub {
+subtest "who asks for it is shown a row's subject, and whether it waits" => sub {
     $w->log_on;
     my $talk = bring("email", from => { email => "ann\@x.org", name => "Ann" },
         conversation => { subject => "A chair" });
     my $there = "$path/$talk";
-    my $row = $c->get($there)->data;
-    is_deeply([@{$row}{qw(subject unanswered)}], ["A chair", true], "as it came");
-    my ($listed) = @{$c->get($path, query => { ids => $talk })->data};
-    is_deeply($listed, $row, "the list has the same");
+    my %all = (include => "subject,unanswered");
+    my $plain = $c->get($there)->data;
+    ok(!(grep { exists $plain->{$_} } qw(subject unanswered)), "nobody else");
+    my $row = $c->get($there, query => \%all)->data;
+    is_deeply($row, { %$plain, subject => "A chair", unanswered => true },
+        "as it came");
+    for ($path, "/api/v1/contacts/$row->{contact_id}/conversations") {
+        is_deeply($c->get($_, query => { ids => $talk, %all })->data, [$row],
+            "the same in $_");
+    }
     my ($made, $told) = map { $_->{data} } grep { $_->{data}{id} eq $talk }
         @{$c->get("/api/v1/events",
             query => "type=conversation.created,conversation.updated")->data};
-    is_deeply($told, $row, "so has the event of its first message");
-    my @who = qw(contact_id email human subject);
+    is_deeply($told, $plain, "an event shows what a GET shows");
+    my @who = qw(contact_id email human);
     is_deeply([@{$made}{@who}], [@{$row}{@who}],
-        "and that of its beginning says who it is with, and about what");
-    record_is($c->patch($there, { unanswered => false, subject => "Other" }),
-        { %$row, unanswered => false }, "it needs no answer; the subject stays");
+        "that of its beginning says who it is with");
+    record_is($c->patch($there, { %$row, unanswered => false }), $plain,
+        "what was read is taken back, with the mark that it needs no answer");
     is(waits($talk), 0, "it waits no longer");
     error_is($c->patch($there, { unanswered => undef }), 422, "validation_error",
         "6.5 it is never null", ["unanswered"]);
     bring("email", from => { email => "ann\@x.org" }, conversation => { id => $talk });
-    is($c->get($there)->data->{unanswered}, true, "the next message waits again");
+    is($c->get($there, query => \%all)->data->{unanswered}, true,
+        "the next message waits again");
     my $contact = $w->start($w->template([{ email_subject => "Hello",
         email_body => "B" }]), auto_approve => true,
         contact => { emails => ["new\@x.example"] })->{contact_id};
     worker(database => $database)->once;
-    my ($begun) = map { $_->{data} } grep { $_->{data}{contact_id} eq $contact }
-        @{$c->get("/api/v1/events", query => "type=conversation.created")->data};
-    is_deeply([@{$begun // {}}{qw(email subject unanswered)}],
-        ["new\@x.example", "Hello", false], "one that a sequence begins");
+    my $begun;
+    # others of this PostgreSQL may hold the end of the log back
+    wait_for(sub { ($begun) = map { $_->{data} }
+        grep { ($_->{data}{contact_id} // "") eq $contact } @{$c->get("/api/v1/events",
+            query => "type=conversation.created")->data} }, 20);
+    is($begun->{email}, "new\@x.example", "one that a sequence begins, too");
+    is($c->get("$path/$begun->{id}", query => \%all)->data->{subject}, "Hello",
+        "it has the subject of its first mail");
 };
 
 subtest "nobody's" => sub {

@@ -53,7 +53,7 @@ const conversationColumns = columnsOf(['id', 'bot_id', 'contact_id', 'type',
     'deleted_at', 'internal', 'internal_notes', 'last_message',
     'last_message_at', 'last_active_at', 'sentiment_positive',
     'sentiment_score', 'sentiment_summary', 'audio_url', 'minutes',
-    'visitor_id', 'created_at', 'subject', 'unanswered']);
+    'visitor_id', 'created_at']);
 const initial = { emails: [], phone_numbers: [], tags: [], custom_fields: {} };
 const textArray = (values) => `{${values.map((value) =>
     `"${value.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;

@@ -81,8 +81,7 @@ const conversation = {
         internal_notes: text, last_message: text, last_message_at: time,
         last_active_at: time, sentiment_positive: flag,
         sentiment_score: number, sentiment_summary: text, audio_url: text,
-        minutes: number, visitor_id: text, created_at: time, subject: text,
-        unanswered: flag,
+        minutes: number, visitor_id: text, created_at: time,
     },
 };
 const one = (schema) => ({

@@ -41,10 +41,9 @@ const CONVERSATION = 't.id, t.bot_id, t.contact_id, t.type, t.email,
     to_char(t.last_message_at, ' . TIME . ') AS last_message_at,
     to_char(t.last_active_at, ' . TIME . ') AS last_active_at,
     t.sentiment_positive, t.sentiment_score, t.sentiment_summary, t.audio_url,
-    t.minutes, t.visitor_id, to_char(t.created_at, ' . TIME . ') AS created_at,
-    t.subject, t.unanswered';
+    t.minutes, t.visitor_id, to_char(t.created_at, ' . TIME . ') AS created_at';
 const FLAGS = ['human_takeover', 'active', 'archived', 'deleted', 'internal',
-    'sentiment_positive', 'unanswered'];
+    'sentiment_positive'];
 const CHANNELS = ['webchat' => 1, 'call' => 2, 'sms' => 3, 'email' => 4,
     'whatsapp' => 5];
 

@@ -63,7 +63,8 @@ static const part_t conversation_parts[] = {
 static const part_t timeline_parts[] = {
     {.member = "contact", .operation = "getContact"},
     {.member = "conversations", .operation = "listContactConversations",
-     .query = "\"sort\":\"last_message_at\",\"order\":\"desc\"",
+     .query = "\"sort\":\"last_message_at\",\"order\":\"desc\","
+              "\"include\":\"subject,unanswered\"",
      .fields = "[\"type\",\"active\",\"human_takeover\",\"subject\","
                "\"unanswered\",\"last_message\",\"last_message_at\","
                "\"created_at\"]"},

@@ -20,8 +20,7 @@ static int is_field(crm_slice_t name, const crm_resource_t *resource)
 
     for (; field->name; field++) {
         if (crm_slice_is(name, field->name)) {
-            return !(field->flags & CRM_F_HIDDEN)
-                   || field->flags & CRM_F_ON_REQUEST;
+            return crm_field_is_public(field);
         }
     }
     return 0;

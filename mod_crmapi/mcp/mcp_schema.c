@@ -347,7 +347,7 @@ static void add_common(json_object *properties, const mcp_tool_t *tool)
     }
     if (tool->pages) {
         add_argument(properties, "page", "{\"type\":\"integer\","
-                     "\"description\":\"instead of cursor; with a total\"}");
+                     "\"description\":\"or a number, with a total\"}");
     }
     if (tool->fields) {
         add_argument(properties, "fields", "{\"type\":\"array\",\"items\":{"

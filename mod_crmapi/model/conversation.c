@@ -76,14 +76,23 @@ static const crm_field_t fields[] = {
     {.name = "thread", .type = &crm_type_text,
      .flags = CRM_F_NULLABLE | CRM_F_HIDDEN,
      .doc = "the channel's own id"},
-    {.name = "subject", .type = &crm_type_text, .flags = CRM_F_NULLABLE,
-     .doc = "of its first mail"},
+    {.name = "subject", .type = &crm_type_text,
+     .flags = CRM_F_NULLABLE | CRM_F_HIDDEN | CRM_F_ON_REQUEST,
+     .doc = "of its first mail (include=subject)"},
     {.name = "unanswered", .type = &crm_type_boolean,
-     .flags = CRM_F_UPDATE | CRM_F_NO_CLEAR, .initial = "f",
-     .doc = "the participant waits for an answer"},
+     .flags = CRM_F_UPDATE | CRM_F_NO_CLEAR | CRM_F_HIDDEN | CRM_F_ON_REQUEST,
+     .initial = "f",
+     .doc = "waits for an answer (include=unanswered)"},
     {.name = "updated_at", .type = &crm_type_time, .flags = CRM_F_HIDDEN,
      .doc = "when anything of it last changed"},
     {.name = NULL}
+};
+
+static const char *const more[] = {"subject", "unanswered", NULL};
+
+static const crm_filter_t include[] = {
+    CRM_FILTER_INCLUDE(more, "subject,unanswered"),
+    {.field = {.name = NULL}}
 };
 
 static const crm_filter_t list_filters[] = {
@@ -155,6 +164,7 @@ static const crm_filter_t list_filters[] = {
      .by = CRM_BY_SEARCH,
      .sql = "t.search"},
     CRM_FILTER_IDS,
+    CRM_FILTER_INCLUDE(more, "subject,unanswered"),
     {.field = {.name = NULL}}
 };
 
@@ -185,6 +195,7 @@ static const crm_operation_t operations[] = {
      .summary = "List a contact's conversations"},
     {.id = "getConversation", .method = "GET", .path = "/conversations/{id}",
      .kind = CRM_OP_GET,
+     .filters = include,
      .doc = "Shows a deleted one, too.",
      .summary = "Get a conversation"},
     {.id = "updateConversation", .method = "PATCH",

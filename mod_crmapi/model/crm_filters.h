@@ -33,11 +33,19 @@
      .by = CRM_BY_VALUE, \
      .sql = "t.external_id = ?"}
 
+/* What else than the usual is shown of rows: MORE are the CRM_F_ON_REQUEST fields,
+ * ended by NULL, and NAMES those that the document names (extension). */
+#define CRM_FILTER_INCLUDE(more, names) \
+    {.field = {.name = "include", .example = names, \
+               .type = &crm_type_names, .values = more, \
+               .doc = "also show: " names}, \
+     .only_shows = 1}
+
 /* The filter by ids (contract 13.5). */
 #define CRM_FILTER_IDS \
     {.field = {.name = "ids", .example = "01939f2c-6d1e-7a40-8b5c-2f9e1d3a7c64", \
                .type = &crm_type_ids, \
-               .doc = "comma-separated, up to 100; others are left out"}, \
+               .doc = "comma-separated, up to 100"}, \
      .by = CRM_BY_VALUE, \
      .sql = "t.id = ANY (?)", \
      .by_key = 1}

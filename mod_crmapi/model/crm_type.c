@@ -17,6 +17,11 @@ void crm_input_error(crm_input_t *input, const char *path,
     crm_error_detail(&input->error, path, message, input->pool);
 }
 
+int crm_field_is_public(const crm_field_t *field)
+{
+    return !(field->flags & CRM_F_HIDDEN) || field->flags & CRM_F_ON_REQUEST;
+}
+
 /* Return the one of NAMES or FIELDS (each may be NULL) for which IS_NEAR says that NAME
  * is near, NULL if there is none. */
 static const char *near_name(const char *name, const crm_field_t *fields,
@@ -25,7 +30,7 @@ static const char *near_name(const char *name, const crm_field_t *fields,
     const char *near = crm_near_of(names, name, is_near);
 
     while (!near && fields && fields->name) {
-        near = !(fields->flags & CRM_F_HIDDEN)
+        near = crm_field_is_public(fields)
                && is_near(fields->name, name) ? fields->name : NULL;
         fields++;
     }

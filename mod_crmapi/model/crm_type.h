@@ -65,8 +65,8 @@ struct crm_type_t {
 #define CRM_F_NO_CLEAR  0x080   /* null is refused, even if nullable */
 #define CRM_F_HIDDEN    0x100   /* not in responses, only in import and
                                    export */
-#define CRM_F_ON_REQUEST 0x200  /* hidden, but shown in a list that requests it
-                                   by the parameter "include" (extension) */
+#define CRM_F_ON_REQUEST 0x200  /* hidden, but shown to who requests it by the
+                                   parameter "include" (extension) */
 
 #define CRM_F_UNIQUE    0x400   /* a text, never empty, that one row of a
                                    workspace has (contract 20.3) */
@@ -116,6 +116,9 @@ extern const crm_type_t crm_type_integer;   /* 32 bits, not negative, or up to
 extern const crm_type_t crm_type_boolean;
 extern const crm_type_t crm_type_time;      /* contract 7.5, 9.1 */
 extern const crm_type_t crm_type_enum;      /* one of FIELD->values */
+
+/* Return whether clients are shown FIELD, some of them on request. */
+int crm_field_is_public(const crm_field_t *field);
 
 /* Add to INPUT the error MESSAGE about the field PATH. Neither is copied. */
 void crm_input_error(crm_input_t *input, const char *path,

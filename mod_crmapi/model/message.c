@@ -53,11 +53,7 @@ static const crm_field_t fields[] = {
 static const char *const more[] = {"metadata", "html", "remote_html", NULL};
 
 /* What the GET of one message takes, and each list. */
-#define INCLUDE \
-    {.field = {.name = "include", .example = "html", \
-               .type = &crm_type_names, .values = more, \
-               .doc = "what else to show: html,remote_html"}, \
-     .only_shows = 1}
+#define INCLUDE CRM_FILTER_INCLUDE(more, "html,remote_html")
 
 static const crm_filter_t include[] = {
     INCLUDE,

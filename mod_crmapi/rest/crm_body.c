@@ -45,7 +45,7 @@ static int field_index(const crm_resource_t *resource, const char *name)
     for (int i = 0; resource->fields[i].name; i++) {
         const crm_field_t *field = &resource->fields[i];
 
-        if (!(field->flags & CRM_F_HIDDEN) && !strcmp(field->name, name)) {
+        if (!strcmp(field->name, name) && crm_field_is_public(field)) {
             return i;
         }
     }

@@ -43,8 +43,7 @@ static void add_properties(crm_buf_t *buf, const crm_resource_t *resource,
     count = 0;
     for (field = resource->fields; field->name; field++) {
         if ((!flags || (field->flags & flags))
-            && (!(field->flags & CRM_F_HIDDEN)
-                || field->flags & CRM_F_ON_REQUEST)) {
+            && crm_field_is_public(field)) {
             crm_field_t shown = *field;
 
             if (flags & CRM_F_CREATE && !(field->flags & required)
@@ -70,7 +69,7 @@ static void add_shown(crm_buf_t *buf, const crm_resource_t *resource,
     const crm_field_t *field;
 
     for (field = resource->fields; field->name; field++) {
-        if (!(field->flags & (flags | CRM_F_HIDDEN))) {
+        if (!(field->flags & flags) && crm_field_is_public(field)) {
             crm_buf_json(buf, ",");
             crm_buf_json_text(buf, field->name);
             crm_buf_json(buf, ":{'$ref':'#/components/schemas/Shown'}");

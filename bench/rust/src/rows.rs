@@ -129,5 +129,4 @@ resource!(Conversation, "crmapi.conversation",
     sentiment_summary: [Option<String>] = "", audio_url: [Option<String>] = "",
     minutes: [Option<f64>] = "t.minutes::float8",
     visitor_id: [Option<String>] = "", created_at: [Time] = "",
-    subject: [Option<String>] = "", unanswered: [bool] = "",
 );

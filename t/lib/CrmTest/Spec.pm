@@ -193,9 +193,6 @@ our %FIELDS = (
         minutes => "number or null",
         visitor_id => "string or null",
         created_at => "string",
-        # ours
-        subject => "string or null",
-        unanswered => "boolean, updated",
     ],
     Message => [
         id => "string",
@@ -283,6 +280,12 @@ our %FIELDS = (
         total => "integer",
         total_pages => "integer",
     ],
+);
+
+# Ours: fields that "include" asks for => what bodies do with them.
+our %ON_REQUEST = (
+    Message => { html => "", remote_html => "" },
+    Conversation => { subject => "", unanswered => "updated" },
 );
 
 # With those of contract 13.3: sort and order of lists that can be in the order
@@ -450,7 +453,9 @@ sub bodies {
 
     for my $schema (keys %FIELDS) {
         my @created = names($schema, "created");
-        my @updated = names($schema, "updated");
+        my $asked = $ON_REQUEST{$schema} || {};
+        my @updated = (names($schema, "updated"),
+            grep { $asked->{$_} eq "updated" } keys %$asked);
         $bodies{"${schema}Create"} = [[names($schema, "required")], \@created]
             if @created;
         $bodies{"${schema}Update"} = [[], \@updated] if @updated;
