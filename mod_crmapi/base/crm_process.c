@@ -64,9 +64,12 @@ static int (*no_memory)(void);
 
 void crm_process_no_memory(void)
 {
+    static const char text[] = "mod_crmapi: out of memory\n";
+
     if (no_memory) {
         _exit(no_memory());
     }
+    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);    /* error_log */
     abort();
 }
 

@@ -3,7 +3,10 @@
 #include "crm_check.h"
 
 #include <json-c/json.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "apr_strings.h"
 
@@ -273,6 +276,30 @@ START_TEST(compact_json_has_blanks_in_strings_only)
 }
 END_TEST
 
+START_TEST(without_memory_the_process_says_so_and_ends)
+{
+    char said[200] = "";
+    int ends[2], status;
+    crm_buf_t buf;
+    pid_t child;
+
+    ck_assert_int_eq(pipe(ends), 0);
+    crm_buf_init(&buf, 0, crm_check_pool());
+    child = fork();
+    if (!child) {
+        dup2(ends[1], STDERR_FILENO);
+        crm_buf_grow(&buf, APR_SIZE_MAX);
+        _exit(0);
+    }
+    close(ends[1]);
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    ck_assert_int_gt(read(ends[0], said, sizeof(said) - 1), 0);
+    ck_assert_str_eq(said, "mod_crmapi: out of memory\n");
+    close(ends[0]);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("buf");
@@ -284,6 +311,7 @@ int main(void)
     tcase_add_test(grow, a_long_text_is_formatted_whole);
     tcase_add_test(grow, formatting_fits_whatever_is_left);
     tcase_add_test(grow, its_memory_is_the_pools);
+    tcase_add_test(grow, without_memory_the_process_says_so_and_ends);
     tcase_add_loop_test(json, rfc_8259_strings, 0,
                         COUNT(strings));
     tcase_add_test(json, every_character_comes_back);
