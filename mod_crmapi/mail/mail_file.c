@@ -176,38 +176,37 @@ static const char *parameter(GMimeParamList *list, const char *name,
            : bare(apr_pstrdup(pool, found), pool);
 }
 
-/* Return the parameter NAME of the header FIELD of PART, in POOL; NULL if it is
- * missing. */
-static const char *named(GMimeObject *part, const char *field, const char *name,
-                         const char *hint, apr_pool_t *pool)
+/* Return the header FIELD of PART, whose parameters are read; NULL if it is missing. */
+static GMimeContentDisposition *parsed(GMimeObject *part, const char *field,
+                                       const char *hint, apr_pool_t *pool)
 {
-    const char *value = recoded(part, field, hint, pool), *found;
-    GMimeContentDisposition *parsed;
+    const char *value = recoded(part, field, hint, pool);
 
-    if (!value) {
-        return NULL;
-    }
-    parsed = g_mime_content_disposition_parse(NULL, value);
-    found = parameter(g_mime_content_disposition_get_parameters(parsed), name, hint,
-                      pool);
-    g_object_unref(parsed);
-    return found;
+    return value ? g_mime_content_disposition_parse(NULL, value) : NULL;
 }
 
 const char *crm_mail_file_name(GMimeObject *part, const char *hint,
                                apr_pool_t *pool)
 {
-    /* The last two are mistaken. */
-    static const struct {
-        const char *field, *name;
-    } places[] = {
-        {"Content-Disposition", "filename"}, {"Content-Type", "name"},
-        {"Content-Disposition", "name"}, {"Content-Type", "filename"}
-    };
+    static const char *const fields[] = {"Content-Disposition", "Content-Type"};
+    /* of the two in turn; the last two are mistaken */
+    static const char *const names[] = {"filename", "name", "name", "filename"};
+    GMimeContentDisposition *found[2] = {NULL, NULL};
     const char *name = NULL;
 
-    for (size_t i = 0; i < CRM_NELTS(places) && !name; i++) {
-        name = named(part, places[i].field, places[i].name, hint, pool);
+    for (size_t i = 0; i < CRM_NELTS(names) && !name; i++) {
+        if (i < 2) {
+            found[i] = parsed(part, fields[i], hint, pool);
+        }
+        if (found[i % 2]) {
+            name = parameter(g_mime_content_disposition_get_parameters(found[i % 2]),
+                             names[i], hint, pool);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        if (found[i]) {
+            g_object_unref(found[i]);
+        }
     }
     return name;
 }
