@@ -337,7 +337,7 @@ subtest "6.2 unknown fields are a 422 that names them" => sub {
             [$batch, "contact", "contacts"], [$batch, "on-match", "on_match"],
             [$batch, "on_match.tag", "tags"], ["/contacts/$id/merge", "form", "from"],
             ["/conversations/$talk/messages", "attachment", "attachments"],
-            ["/conversations/$talk/messages", "attachments.name", undef],
+            ["/conversations/$talk/messages", "attachments.name", "filename"],
             ["/conversations/$talk/messages", "attachments.file_name", "filename"],
             ["/conversations/$talk/messages", "tread", undef],
             ["/sequences/start", "contact_ids", "contact_id"],
