@@ -278,7 +278,8 @@ static const char *text_bytes(apr_size_t *len_p, GMimeDataWrapper *content,
                               GMimeContentEncoding encoding, apr_pool_t *pool)
 {
     const char *charset = g_mime_content_type_get_parameter(type, "charset");
-    const char *raw = read_content(len_p, content, 1, pool);
+    const char *raw = read_content(
+        len_p, content, encoding != GMIME_CONTENT_ENCODING_UUENCODE, pool);
 
     switch (encoding) {
     case GMIME_CONTENT_ENCODING_BASE64:
@@ -296,7 +297,7 @@ static const char *text_bytes(apr_size_t *len_p, GMimeDataWrapper *content,
                    && is_quoted(raw, *len_p, charset, pool))
                ? decode_quoted(len_p, raw, *len_p, pool) : raw;
     default:
-        return read_content(len_p, content, 0, pool);
+        return raw;
     }
 }
 
