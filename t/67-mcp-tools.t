@@ -67,6 +67,10 @@ subtest "21.3 tools/list" => sub {
             $tool->{inputSchema})), "$name: types");
         like($has{include}{description}, qr/html,remote_html|subject,unanswered/,
             "$name: what include takes") if $has{include};
+        is_deeply([grep { !/^(?:fields|bot_id|custom_fields)$/
+            && ($has{$_}{description} // "") =~ /^(?:only |default false|free-form J)/
+            || exists $has{$_}{example} } sort keys %has], [],
+            "$name: nothing that an argument says without words");
         # what programs that call a model of Anthropic, OpenAI or Google refuse,
         # with all other tools
         like($name, qr/^[a-z][a-z_]{0,63}$/, "$name: a name for each model");

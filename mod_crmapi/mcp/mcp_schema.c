@@ -89,12 +89,22 @@ json_object *mcp_schema_operation(json_object *document,
 /* A shorter description does not help to choose: "exact". */
 #define DOC_MIN 10
 
+/* Return whether DESCRIPTION says what is plain without it, from the name or the
+ * type. */
+static int is_plain(const char *description)
+{
+    static const char *const plain[] = {"default false", "free-form JSON"};
+
+    return strlen(description) < DOC_MIN || CRM_IS_ONE_OF(description, plain)
+           || crm_openapi_is_usual(description);
+}
+
 /* Return whether a model does without the keyword NAME with VALUE: the server
  * checks what it says, or it says nothing. */
 static int is_left_out(const char *name, json_object *value)
 {
     static const char *const names[] = {
-        "examples", "pattern", "maxLength", "minLength", "maxItems",
+        "example", "examples", "pattern", "maxLength", "minLength", "maxItems",
         "minItems", "minimum", "maximum", "exclusiveMinimum",
         "exclusiveMaximum", "default", "not", "contentMediaType",
         "contentEncoding"
@@ -106,8 +116,7 @@ static int is_left_out(const char *name, json_object *value)
     return !strcmp(name, "format")
            ? !strcmp(json_object_get_string(value), "uuid")
            : !strcmp(name, "description")
-             && (json_object_get_string_len(value) < DOC_MIN
-                 || crm_openapi_is_usual(json_object_get_string(value)));
+             && is_plain(json_object_get_string(value));
 }
 
 /* How a schema is copied. */
@@ -247,6 +256,15 @@ static void require(json_object *required, const char *name)
     json_object_array_add(required, json_object_new_string(name));
 }
 
+/* Return whether NAME, of a parameter of the query, says what DOC does: the values
+ * of "sort" do, and each filter finds only rows with its value. Only a bot_id does
+ * not say that it is an agent's. */
+static int is_named(const char *name, const char *doc)
+{
+    return is_plain(doc) || !strcmp(name, "sort")
+           || (!strncmp(doc, "only ", 5) && strcmp(name, "bot_id") != 0);
+}
+
 /* Add PARAMETER of the query to PROPERTIES, and to REQUIRED if it is. The
  * parameter "custom_fields.NAME" is an object. */
 static void add_parameter(copy_t *copy, json_object *properties,
@@ -265,9 +283,8 @@ static void add_parameter(copy_t *copy, json_object *properties,
         return;
     }
     schema = copy_schema(copy, json_object_object_get(parameter, "schema"));
-    /* the values of "sort" say what it does */
     if (json_object_object_get_ex(parameter, "description", &doc)
-        && !is_left_out("description", doc) && strcmp(name, "sort") != 0) {
+        && !is_named(name, json_object_get_string(doc))) {
         json_object_object_add(schema, "description", json_object_get(doc));
     }
     json_object_object_add(properties, name, schema);
@@ -355,8 +372,7 @@ static void add_common(json_object *properties, const mcp_tool_t *tool)
                      " fields\"}");
     }
     if (tool->key) {
-        add_argument(properties, "idempotency_key", "{\"type\":\"string\","
-                     "\"description\":\"for safe repeats\"}");
+        add_argument(properties, "idempotency_key", "{\"type\":\"string\"}");
     }
 }
 

@@ -23,6 +23,6 @@
     {.name = "external_id", .type = &crm_type_text, \
      .flags = CRM_F_OPTIONAL | CRM_F_UNIQUE, \
      .max = 255, \
-     .doc = "id in another system, which one row of the workspace has"}
+     .doc = "id in another system, unique in the workspace"}
 
 #endif /* CRM_PARTY_H */

@@ -83,10 +83,13 @@ static void add_order_parameter(crm_buf_t *buf, const crm_sort_t *sorts)
                      "},");
         return;
     }
-    crm_buf_json(buf, "},'description':'by default");
-    for (const crm_sort_t *sort = sorts; sort->keys[0]; sort++) {
-        crm_buf_printf(buf, "%s %s for %s", sort == sorts ? "" : ",",
-                       sort->ascending ? "asc" : "desc", sort->name);
+    crm_buf_printf(buf, "},\"description\":\"by default %s",
+                   sorts->ascending ? "asc" : "desc");
+    for (const crm_sort_t *sort = sorts + 1; sort->keys[0]; sort++) {
+        if (sort->ascending != sorts->ascending) {
+            crm_buf_printf(buf, ", %s for %s", sort->ascending ? "asc" : "desc",
+                           sort->name);
+        }
     }
     crm_buf_json(buf, "'},");
 }
