@@ -10,8 +10,10 @@ use lib "$FindBin::RealBin/lib";
 BEGIN { delete $ENV{CRM_TEST_PG} }
 use CrmTest;
 use CrmTest::Child;
+use CrmTest::Proxy;
 use CrmTest::Session;
 use IO::Socket::INET ();
+use Time::HiRes qw(time);
 
 my $port = free_port();
 # A server that is killed has what was committed: otherwise crmapid finds that an older
@@ -295,6 +297,59 @@ subtest "a server that takes connections, but says nothing" => sub {
     is($ask->($httpd), 200, "another server is asked");
     $httpd->stop;
     cmp_ok(time - $began, "<", 30 * busy(), "each waits for seconds only");
+};
+
+# Ask HTTPD from N clients at once, one request each. Return their statuses, and how
+# long each took, in s.
+sub ask_timed {
+    my ($httpd, $n) = @_;
+    my @clients = map { CrmTest::Child->start(sub {
+        my $began = time;
+        my $status = $httpd->client(key => $key, timeout => 120)
+            ->get("/api/v1/agents")->status;
+        return [$status, time - $began];
+    }) } 1 .. $n;
+    my @got = map { $_->result } @clients;
+    my %status;
+    $status{$_->[0]}++ for @got;
+    return (\%status, map { $_->[1] } @got);
+}
+
+# mod_dbd makes one connection at a time: who waits for it must not try next.
+subtest "many requests to a server that says nothing" => sub {
+    my $silent = IO::Socket::INET->new(Listen => 128, LocalAddr => "127.0.0.1");
+    my $httpd = httpd(database => $database, conf => $CONF, children => 1,
+        dbd => "DBDMin 0\nDBDMax 8\n", expect_log => [$AWAY => 1],
+        conninfo => "host=127.0.0.1 port=" . $silent->sockport
+            . " dbname=$database user=$ROLE connect_timeout=3");
+    my ($status, @took) = ask_timed($httpd, 24);
+    is_deeply($status, { 503 => 24 }, "all are told 503");
+    ($status, @took) = ask_timed($httpd, 24);
+    is_deeply($status, { 503 => 24 }, "and afterwards");
+    cmp_ok(scalar(grep { $_ > 3 * busy() } @took), "<=", 1,
+        "one thread at a time finds out: @took");
+    $httpd->stop;
+};
+
+subtest "new connections get no answer, those that there are serve" => sub {
+    plan(skip_all => "prefork has a connection for each process")
+        if ($ENV{CRM_MPM} || "") eq "prefork";
+    my $proxy = CrmTest::Proxy->new;
+    my $httpd = httpd(database => $database, conf => $CONF, children => 1,
+        dbd => "DBDMin 1\nDBDKeep 1\nDBDMax 4\n",
+        may_log => [qr/CRM130[356]/], conninfo => $proxy->conninfo($database, $ROLE));
+    is_deeply(ask($httpd, $key, 1, 1), { 200 => 1 }, "one is there");
+    $proxy->ignore(1);
+    ask_timed($httpd, 16) until $httpd->log_lines(qr/CRM130[56]/);
+    for my $round (1 .. 5) {
+        my ($status, @took) = ask_timed($httpd, 16);
+        is_deeply($status, { 200 => 16 }, "all are served");
+        is(grep({ $_ > 1.8 * busy() } @took), 0, "and soon: @took");
+    }
+    $proxy->ignore(0);
+    ok(wait_for(sub { ask($httpd, $key, 8, 4); $proxy->sessions > 1 }, 20),
+        "then there are more again");
+    $httpd->stop;
 };
 
 subtest "crmapictl: what is said of several hosts" => sub {

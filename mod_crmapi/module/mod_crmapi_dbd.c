@@ -19,6 +19,7 @@
 #include "mod_crmapi_outage.h"
 #include "mod_crmapi_pool.h"
 #include "mod_crmapi_request.h"
+#include "mod_crmapi_turn.h"
 #include "mod_crmapi_usable.h"
 
 APLOG_USE_MODULE(crmapi);
@@ -27,7 +28,7 @@ APLOG_USE_MODULE(crmapi);
  * database that fails every other request does not fill the log. */
 #define REPORT_PAUSE apr_time_from_sec(1)
 
-/* How long who borrows a connection waits for the name service. */
+/* How long who borrows a connection waits for others, and for the name service. */
 #define BORROW_WAIT apr_time_from_sec(1)
 
 /* Key of an APR pool's userdata: the crmapi_pool_t in which a connection of
@@ -316,14 +317,17 @@ static crm_error_t *check_schema(crmapi_request_t *request, crm_conn_t *conn,
 }
 
 /* Return a connection of POOL, in which the caller has a place, for S; NULL if there is
- * none. The name service may take TIME. */
+ * none. What may take long before mod_dbd is asked ends after TIME. */
 static ap_dbd_t *open_in_time(crmapi_pool_t *pool, apr_interval_time_t time,
                               server_rec *s, apr_pool_t *p)
 {
-    ap_dbd_t *dbd = crmapi_pool_may_open(pool, crm_time_monotonic() + time, p)
-                    ? dbd_functions.open(p, s) : NULL;
+    crmapi_turn_t turn = crmapi_turn_take(pool, crm_time_monotonic() + time, p);
+    ap_dbd_t *dbd = turn ? dbd_functions.open(p, s) : NULL;
 
-    if (!dbd) {
+    if (turn == CRMAPI_TURN_MINE) {
+        crmapi_turn_end(pool, dbd != NULL);
+    }
+    if (!dbd && !__atomic_load_n(&pool->made, __ATOMIC_RELAXED)) {
         __atomic_store_n(&pool->failing, 1, __ATOMIC_RELAXED);
     }
     return dbd;

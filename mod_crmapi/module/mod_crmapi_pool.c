@@ -25,9 +25,6 @@
 
 APLOG_USE_MODULE(crmapi);
 
-/* A database hangs if no connection was released for this time. */
-#define HANGS_AFTER apr_time_from_msec(500)
-
 /* For how long a database that gave no connection is not asked for another one, if
  * the process has some. */
 #define FEW_FOR apr_time_from_sec(1)
@@ -265,16 +262,23 @@ void crmapi_pools_create(apr_pool_t *pchild)
         pool->share = share;
         pool->freed = apr_palloc(pchild, sizeof(*pool->freed));
         crm_cond_init(pool->freed);
+        pool->turned = apr_palloc(pchild, sizeof(*pool->turned));
+        crm_cond_init(pool->turned);
         pool->mutex = apr_palloc(pchild, sizeof(*pool->mutex));
         pthread_mutex_init(pool->mutex, NULL);
     }
+}
+
+int crmapi_pool_busy(const crmapi_pool_t *pool)
+{
+    return pool->used - (pool->turn_since != 0);
 }
 
 static int is_full(const crmapi_pool_t *pool)
 {
     return pool->max
            && (pool->used >= pool->max
-               || (pool->few && pool->used >= pool->few
+               || (pool->few && crmapi_pool_busy(pool) >= pool->few
                    && crm_time_monotonic() < pool->few_until));
 }
 
@@ -286,7 +290,7 @@ static int is_overloaded(const crmapi_pool_t *pool, int more)
                 + __atomic_load_n(&pool->sharing, __ATOMIC_RELAXED);
 
     return pool->share && count > pool->share && pool->used
-           && crm_time_monotonic() - pool->moved > HANGS_AFTER;
+           && crm_time_monotonic() - pool->moved > CRMAPI_POOL_HANGS_AFTER;
 }
 
 /* Add CHANGE to the number of threads that wait for a place in POOL. Its mutex
@@ -295,6 +299,20 @@ static void change_waiting(crmapi_pool_t *pool, int change)
 {
     pool->waiting += change;
     crmapi_metrics_waiting(change);
+}
+
+/* Return how long a thread that may wait WAIT sleeps at most until it looks again
+ * whether there is a place in POOL, whose mutex is held: time alone can change that. */
+static apr_interval_time_t sleep_time(const crmapi_pool_t *pool,
+                                      apr_interval_time_t wait)
+{
+    apr_interval_time_t few = pool->few_until - crm_time_monotonic();
+
+    if (pool->few && few > 0 && few < wait) {
+        wait = few;
+    }
+    return pool->share && wait > CRMAPI_POOL_HANGS_AFTER
+           ? CRMAPI_POOL_HANGS_AFTER : wait;
 }
 
 /* Wait at most WAIT for a free place in POOL, whose mutex is held. If others
@@ -315,8 +333,7 @@ static apr_interval_time_t wait_free(crmapi_pool_t *pool,
         if (wait <= 0 || is_overloaded(pool, 0)) {
             break;
         }
-        crm_cond_wait(pool->freed, pool->mutex, pool->share
-                      && wait > HANGS_AFTER ? HANGS_AFTER : wait);
+        crm_cond_wait(pool->freed, pool->mutex, sleep_time(pool, wait));
     } while (is_full(pool));
     change_waiting(pool, -1);
     return crm_time_monotonic() - began;
@@ -357,32 +374,6 @@ int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
     return entered;
 }
 
-/* Return whether mod_dbd may have to make a connection of POOL. */
-static int lacks(crmapi_pool_t *pool)
-{
-    int lacks;
-
-    pthread_mutex_lock(pool->mutex);
-    lacks = pool->max
-            && pool->used > __atomic_load_n(&pool->made, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(pool->mutex);
-    return lacks || __atomic_load_n(&pool->failing, __ATOMIC_RELAXED);
-}
-
-int crmapi_pool_may_open(crmapi_pool_t *pool, apr_time_t until, apr_pool_t *p)
-{
-    PQconninfoOption *options;
-    int silent;
-
-    if (!lacks(pool)) {
-        return 1;
-    }
-    options = crm_hosts_options(pool->settings->params);
-    silent = crm_hosts_silent(options, until, p);
-    PQconninfoFree(options);
-    return !silent;
-}
-
 void crmapi_pool_enter_always(crmapi_pool_t *pool)
 {
     pthread_mutex_lock(pool->mutex);
@@ -398,6 +389,16 @@ void crmapi_pool_enter_always(crmapi_pool_t *pool)
     pthread_mutex_unlock(pool->mutex);
 }
 
+/* Return whether the thread that tries to connect to POOL's database, which gave no
+ * connection before, and of which there is none, gets no answer. The mutex is held. */
+static int is_away(const crmapi_pool_t *pool)
+{
+    return pool->failed_turn && pool->turn_since
+           && !__atomic_load_n(&pool->made, __ATOMIC_RELAXED)
+           && crm_time_monotonic() - pool->turn_since
+              > CRMAPI_POOL_HANGS_AFTER;
+}
+
 int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change)
 {
     int overloaded;
@@ -405,12 +406,13 @@ int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change)
     if (change) {
         crmapi_metrics_waiting(change);
     }
-    if (!pool->share) {
+    if (!pool->share && !__atomic_load_n(&pool->failed_turn,
+                                         __ATOMIC_RELAXED)) {
         return 0;
     }
     __atomic_add_fetch(&pool->sharing, change, __ATOMIC_RELAXED);
     pthread_mutex_lock(pool->mutex);
-    overloaded = is_overloaded(pool, 0);
+    overloaded = is_overloaded(pool, 0) || is_away(pool);
     pthread_mutex_unlock(pool->mutex);
     return overloaded;
 }
@@ -435,15 +437,15 @@ void crmapi_pool_leave(crmapi_pool_t *pool, int served)
 
 int crmapi_pool_refuse(crmapi_pool_t *pool)
 {
-    int others;
+    int others = pool->max && !__atomic_load_n(&pool->failing, __ATOMIC_RELAXED)
+                 ? __atomic_load_n(&pool->made, __ATOMIC_RELAXED) : 0;
 
     pthread_mutex_lock(pool->mutex);
     free_place(pool);
-    others = pool->max && pool->used > 0;
-    pool->few = others ? pool->used : 0;
+    pool->few = others;
     pool->few_until = crm_time_monotonic() + FEW_FOR;
     pthread_mutex_unlock(pool->mutex);
-    return others;
+    return others > 0;
 }
 
 int crmapi_pool_limit(crmapi_pool_t *pool, int max)

@@ -12,6 +12,10 @@
 /* Interval at which an unchanged state is logged again. */
 #define CRMAPI_POOL_LOG_AGAIN apr_time_from_sec(60)
 
+/* A database hangs if no connection was released for this time, or if one that is made
+ * takes longer. */
+#define CRMAPI_POOL_HANGS_AFTER apr_time_from_msec(500)
+
 /* States of a pool's database for the log. CRMAPI_POOL_SCHEMA + N: its schema
  * has version N. */
 enum {
@@ -75,6 +79,11 @@ typedef struct crmapi_pool_t {
                                    atomic */
     pthread_mutex_t *mutex;     /* of all that follows; NULL in the parent */
     pthread_cond_t *freed;
+    pthread_cond_t *turned;     /* a turn has ended: mod_crmapi_turn.c */
+    apr_uint64_t turn;          /* number of the last turn, from 1 */
+    apr_time_t turn_since;      /* when it began; 0: it has ended */
+    apr_uint64_t failed_turn;   /* number of the last turn that got no connection;
+                                   0: the last one did; atomic */
     int used;                   /* places taken */
     int few;                    /* limit of places until FEW_UNTIL: the database
                                    gives no more connections */
@@ -92,22 +101,21 @@ typedef struct crmapi_pool_t {
 int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
                       apr_interval_time_t wait);
 
-/* Return whether to open a connection of POOL, in which the caller has a place. It may
- * have to be made: libpq then looks up the names of hosts, without a limit, and mod_dbd
- * holds the lock that all who use a connection take. 0: the name service has said
- * nothing by UNTIL, on the clock of crm_time_monotonic(). Scratch memory is in P. */
-int crmapi_pool_may_open(crmapi_pool_t *pool, apr_time_t until, apr_pool_t *p);
-
 /* Take a place in POOL. Wait for it without limit. */
 void crmapi_pool_enter_always(crmapi_pool_t *pool);
 
 /* Add CHANGE to the number of threads that wait, without a place, for another
  * thread's statement. Return whether they must stop waiting, because the
- * database hangs and its requests hold more than their share of the threads. */
+ * database gives no connection, or because it hangs and its requests hold more than
+ * their share of the threads. */
 int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change);
 
 /* Release a place in POOL. SERVED: its connection was usable. */
 void crmapi_pool_leave(crmapi_pool_t *pool, int served);
+
+/* Return how many places of POOL, whose mutex is held, are taken by others than the
+ * thread that may make a connection now. */
+int crmapi_pool_busy(const crmapi_pool_t *pool);
 
 /* Release a place in POOL, for which the database gave no connection. Return whether
  * others have connections. If so, there are no more places than theirs for a second:

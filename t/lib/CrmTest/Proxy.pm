@@ -6,6 +6,8 @@
 #     ... $proxy->conninfo($database, $role) ...
 #     $proxy->swallow(1);       # connections stay open and nothing comes through
 #     $proxy->swallow(0);
+#     $proxy->ignore(1);        # new connections get no answer
+#     $proxy->ignore(0);
 #     $proxy->linger;           # what the server closes stays open for clients
 #     $proxy->sessions          # how many sessions the server has not closed
 #     $proxy->discard;          # sessions that are idle forget what they had
@@ -56,6 +58,12 @@ sub swallow {
         : unlink "$self->{dir}/swallow";
 }
 
+# Whether new connections get no answer.
+sub ignore {
+    my ($self, $on) = @_;
+    $on ? write_file("$self->{dir}/ignore", "") : unlink "$self->{dir}/ignore";
+}
+
 # From now on, when the server closes a session, its last messages are
 # forwarded, and the client's connection stays open.
 sub linger { write_file("$_[0]{dir}/linger", "") }
@@ -85,6 +93,7 @@ sub run {
         for my $socket ($select->can_read(0.02)) {
             next if -e "$self->{dir}/swallow";
             if ($socket == $listen) {
+                next if -e "$self->{dir}/ignore";
                 my $client = $listen->accept or next;
                 my $server = IO::Socket::UNIX->new(Peer => $self->{server})
                     or next;
