@@ -86,7 +86,7 @@ subtest "workspaces" => sub {
     is_deeply($shown, { id => $id, name => "Café Ünal", slug => "caf-nal",
         plan => "standard", events => "off", currency => undef, time_zone => "UTC",
         sender_domains => undef, held_at => undef,
-        held_reason => undef, read_limit => undef,
+        held_reason => undef, api => "on", read_limit => undef,
         write_limit => undef, retention_conversations => undef,
         retention_submissions => undef, retention_events => undef },
         "shown by id, with the default plan");

@@ -692,8 +692,11 @@ subtest "what fails or waits for nobody is told, with counts" => sub {
     $worker->once;
     is(told("CRM3116"), $admin, "with an admin somebody is asked");
     start($mute, contact => { emails => ["m\@x.org"] });
-    like($worker->once, qr/CRM3115: 1 enrollment has failed: see crmapictl/,
-        "one is one");
+    my ($command) = $worker->once
+        =~ /CRM3115: 1 enrollment has failed: see crmapictl (.+)$/m;
+    is_deeply([map { (split /\t/)[1] } (split /\n/, crmapictl_ok($database,
+        split / /, $command))[1 .. 3]], [("failed") x 3],
+        "with the command that shows them");
 };
 
 done_testing;

@@ -210,7 +210,10 @@ subtest "12.3 the schedule: ten attempts, then failed, kept, sent again"
     my $now;
     for my $n (1 .. 10) {
         my $was = $now;
-        $worker->once($now);
+        my $said = $worker->once($now);
+        my $command = "crmapictl webhook deliveries --workspace " . $w->id;
+        like($said, qr/CRM3142: 1 attempt [^:]+ has failed: see $command$/m,
+            "it is told, with a command") if $n == 1;
         my ($d) = deliveries($w);
         is("$d->{attempts} $d->{http_status}", "$n 500", "attempt $n");
         last if $n == 10;

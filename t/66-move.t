@@ -104,6 +104,8 @@ subtest "closed: 503 with Retry-After, for reads, writes, tools and pages" => su
         status_is($old->client(key => $made->{key})->get("/api/v1/contacts"),
             $status, "a key that is made meanwhile: $status");
     }
+    is_deeply([map { $_->ctl_json("workspace", "show", $_->id)->{api} } $w, $other],
+        ["off", "on"], "and workspace show says which is closed");
     is(link_of($other), "t", "and so are its links");
     $other->ctl("workspace", "release", $other->id);
     is(sql($here, "SELECT bool_and(closed) FROM crmapi.api_key

@@ -41,19 +41,21 @@ static const ctl_column_t columns[] = {COLUMNS, {NULL, 0}};
 #define HELD_FROM " FROM crmapi.workspace LEFT JOIN crmapi.workspace_hold h" \
     " ON h.workspace_id = workspace.id CROSS JOIN crmapi.instance i"
 
-/* The same, and values of the workspace $1 from other tables. */
+/* The same, and values of the workspace $1 from other tables; "api" is what hold
+ * --api says. */
 #define ALL_FIELDS FIELDS ", time_zone, currency, to_json(sender_domains)," \
     " read_limit, write_limit, retention_conversations," \
     " retention_submissions, retention_events," \
     " CASE WHEN EXISTS (" \
     "SELECT FROM crmapi.event_feed f WHERE f.workspace_id = $1::uuid" \
-    " AND f.log) THEN 'on' ELSE 'off' END" HELD_FIELDS
+    " AND f.log) THEN 'on' ELSE 'off' END" HELD_FIELDS \
+    ", CASE WHEN h.closed THEN 'off' ELSE 'on' END"
 static const ctl_column_t all_columns[] = {
     COLUMNS, {"time_zone", 's'}, {"currency", 's'},
     {"sender_domains", 'a'}, {"read_limit", 'n'},
     {"write_limit", 'n'}, {"retention_conversations", 'n'},
     {"retention_submissions", 'n'}, {"retention_events", 'n'}, {"events", 's'},
-    {"held_at", 't'}, {"held_reason", 's'}, {NULL, 0}
+    {"held_at", 't'}, {"held_reason", 's'}, {"api", 's'}, {NULL, 0}
 };
 
 crm_error_t *ctl_check_name(ctl_t *ctl, ctl_option_t option)

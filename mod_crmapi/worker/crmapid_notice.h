@@ -18,8 +18,9 @@ typedef enum crmd_notice_t {
     CRMD_NOTICES
 } crmd_notice_t;
 
-/* Count KIND. Log it, unless that was done less than a minute ago. */
-void crmd_notice(crmd_notice_t kind);
+/* Count KIND in the workspace with the id WORKSPACE. Log it, unless that was done less
+ * than a minute ago. The line has a command that shows more about this workspace. */
+void crmd_notice(crmd_notice_t kind, const char *workspace);
 
 /* Log what was counted since the last line of its kind, if that is a minute ago,
  * or at once if ALL. */

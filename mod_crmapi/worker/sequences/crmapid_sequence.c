@@ -81,7 +81,7 @@ static crm_error_t *fail(crmd_work_t *work, const char *reason)
                        " $5::uuid, $6::text)", 6, values));
     crmd_logf(CRM_LOG_INFO, "CRM3111: enrollment %s failed: %s", values[4],
               reason);
-    crmd_notice(CRMD_NOTICE_FAILED);
+    crmd_notice(CRMD_NOTICE_FAILED, work->job->workspace_id);
     work->end = CRMD_ENDED;
     return NULL;
 }
@@ -196,7 +196,7 @@ static crm_error_t *look_for_admin(crmd_work_t *work)
     CRM_ERR(crmd_query(&result, work, "SELECT FROM crmapi.admin a WHERE"
                        " a.workspace_id = $1::uuid LIMIT 1", 1, values));
     if (!PQntuples(result)) {
-        crmd_notice(CRMD_NOTICE_NO_ADMIN);
+        crmd_notice(CRMD_NOTICE_NO_ADMIN, work->job->workspace_id);
     }
     return NULL;
 }

@@ -294,7 +294,8 @@ static void log_outcome(const delivery_t *delivery, const outcome_t *outcome)
               outcome->name, outcome->error ? ": " : "",
               outcome->error ? outcome->error : "");
     if (strcmp(outcome->name, "delivered")) {
-        crmd_notice(CRMD_NOTICE_WEBHOOK);
+        crmd_notice(CRMD_NOTICE_WEBHOOK,
+                    delivery->work->job->workspace_id);
     }
 }
 
