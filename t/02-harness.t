@@ -261,8 +261,10 @@ subtest "databases" => sub {
     my $one = database(template => undef);
     my $two = database(template => undef);
     isnt($one, $two, "every database is another");
-    sql($one, "CREATE TABLE t (a text); INSERT INTO t VALUES (NULL), ('ä\n|')");
-    is_deeply([sql($one, "SELECT a, 1 FROM t")], [[undef, 1], ["ä\n|", 1]],
+    sql($one, "CREATE TABLE t (a text); INSERT INTO t VALUES (NULL),"
+        . " ('ä\n|\x01N\x1e\x1f')");
+    is_deeply([sql($one, "SELECT a, 1 FROM t")],
+        [[undef, 1], ["ä\n|\x01N\x1e\x1f", 1]],
         "rows come back as they are");
     ok(!defined eval { sql($two, "SELECT a FROM t"); 1 },
         "and nothing of one is in the other");

@@ -213,19 +213,19 @@ sub address {
 # Dies when it fails.
 sub sql {
     my ($self, $database, $sql, $role) = @_;
-    my $null = "\x{1}N";
+    my ($null, $field, $row) = map { "\x{1}\x{1f}$_\x{1e}\x{1}" } qw(null field row);
     utf8::encode($sql) if utf8::is_utf8($sql);
     my $out = CrmTest::Psql->answer(
         $self->conninfo($database, $role || $SUPERUSER), $sql,
-        ["-F", "\x1f", "-R", "\x1e", "-P", "null=$null"],
+        ["-F", $field, "-R", $row, "-P", "null=$null"],
         { PGOPTIONS => "-c client_min_messages=warning"
                 . " -c pg_stat_statements.track=none",
             PGCLIENTENCODING => "UTF8" });
     utf8::decode($out);
     $out =~ s/\n\z//;
-    $out =~ s/\x1e\z//;
+    $out =~ s/\Q$row\E\z//;
     my @rows = map { [map { $_ eq $null ? undef : $_ }
-        split /\x1f/, $_, -1] } split /\x1e/, $out, -1;
+        split /\Q$field/, $_, -1] } split /\Q$row/, $out, -1;
     return @rows if wantarray;
     return @rows ? $rows[0][0] : undef;
 }
