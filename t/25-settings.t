@@ -25,7 +25,7 @@ my $ACCOUNT = "AC" . "0123456789abcdef" x 2;
 write_file("$scratch/twilio", "twilio-token\n");
 chmod 0600, "$scratch/twilio";
 my $receiver = CrmTest::Receiver->new;
-my $KEY = "svc_live_" . "k" x 30;
+my ($KEY, $LATE, $STRANGE) = map { "svc_live_" . $_ x 30 } qw(k v x);
 
 # ---- what everybody has --------------------------------------------------------
 
@@ -171,8 +171,8 @@ sub site {
     ctl($self, "migrate");
     ctl($self, qw(workspace create --name Same --slug same --plan pro --id),
         $ID{workspace});
-    ctl($self, { stdin => "$KEY\n" }, qw(key import --name k --scopes),
-        "read,write", "--workspace", $ID{workspace});
+    ctl($self, { stdin => "$_\n" }, qw(key import --name k --scopes),
+        "read,write", "--workspace", $ID{workspace}) for $KEY, $LATE;
     ctl($self, { stdin => join "", map { encoded($_) . "\n" } @OBJECTS },
         "import", "--workspace", $ID{workspace});
     ctl($self, qw(admin add --email BOSS@X.example --workspace),
@@ -212,6 +212,7 @@ CrmApiReview On
 CrmApiUnsubscribe On
 CrmApiIntake On
 CrmApiAddressLimit 0
+CrmApiUnknownKeyLimit 1
 CrmApiTwilio $ACCOUNT $scratch/twilio
 CrmApiIntakeUrl https://crm.example
 @{[@lua ? "LuaMapHandler /locale $scratch/locale.lua handle" : ""]}
@@ -350,10 +351,16 @@ sub answers {
     $get->(@$_) for @LISTS;
     $keep->("crmapictl export", ctl($self, "export", "--workspace",
         $ID{workspace}) =~ s/("(?:created|updated)_at":"NOW")//gr);
-    my ($mailed) = sql($self->{database}, "SELECT message_id FROM"
-        . " crmapi.attachment LIMIT 1");
+    my ($mailed) = sql($self->{database}, "SELECT a.message_id, a.id,"
+        . " m.conversation_id FROM crmapi.attachment a JOIN crmapi.message m"
+        . " ON m.id = a.message_id");
     $keep->("crmapictl attachment", ctl($self, "attachment", "get",
         "$mailed->[0]/1"));
+    $get->("attachments/$mailed->[1]");
+    $get->("conversations/$mailed->[2]/messages/$mailed->[0]/original");
+    # the one look-up that an address has without a key; then keys are known
+    $keep->("a key $_", $httpd->client(key => $_)->get("/api/v1/agents"))
+        for $STRANGE, $LATE;
     $keep->("crmapictl key list", ctl($self, "--json", "key", "list",
         "--workspace", $ID{workspace}) =~ s/("last_used_at":)[^,}]*/$1/r);
     $keep->("totals", join "\n", map { "@$_" } sql($self->{database},

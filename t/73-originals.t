@@ -403,6 +403,20 @@ subtest "slow clients hold no connection to the database" => sub {
     $tight->stop("WINCH");      # threads may still send: see settle()
 };
 
+# The first piece waits for the second one, so nothing of it has been sent.
+subtest "what cannot be read before it begins is an error" => sub {
+    my (undef, $torn) = taken(mail(text("x"), file("torn.html", "text/html",
+        noise($PIECE + 1))));
+    my $id = $torn->{metadata}{attachments}[0]{id};
+    sql($database, "DELETE FROM crmapi.attachment_piece WHERE attachment_id = '$id'"
+        . " AND number = 2");
+    my $r = $c->get("/api/v1/attachments/$id");
+    error_is($r, 404, "not_found", "it was deleted meanwhile");
+    is($r->header($_), undef, "which is no file: $_")
+        for qw(Content-Disposition Content-Security-Policy ETag Accept-Ranges);
+    is($c->get("/api/v1/agents")->status, 200, "the connection goes on");
+};
+
 subtest "what is deleted while it is sent breaks off" => sub {
     my $socket = asked($httpd, $file);
     sysread $socket, my $got, 1000;

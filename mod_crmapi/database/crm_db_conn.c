@@ -59,6 +59,8 @@ static const struct {
     /* Otherwise NULL in an array in text format, as crm_sql_array() writes it,
      * is the text "NULL". */
     {"array_nulls", "on", 0},
+    /* decode() of rest/crm_op_file.c and crm_roll_add() read this form. */
+    {"bytea_output", "hex", 0},
     /* take_notice() needs a warning, which a role may not want to have. */
     {"client_min_messages", "warning", 0},
     /* Each statement sees what was committed before it: the page of GET /events

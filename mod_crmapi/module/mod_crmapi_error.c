@@ -36,8 +36,9 @@ static crm_error_t *describe(int status, apr_pool_t *pool)
 static void clear_headers(request_rec *r)
 {
     static const char *const names[] = {
-        "Accept-Ranges", "Content-Encoding", "Content-Language",
-        "Content-Range", "ETag", "Last-Modified", "Location"
+        "Accept-Ranges", "Content-Disposition", "Content-Encoding",
+        "Content-Language", "Content-Range", "Content-Security-Policy", "ETag",
+        "Last-Modified", "Location"
     };
 
     for (size_t i = 0; i < CRM_NELTS(names); i++) {
@@ -61,6 +62,7 @@ static int has_header(const request_rec *r, const char *name)
 static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
 {
     request_rec *r = f->r;
+    crmapi_request_t *request = crmapi_request_find(r);
     crm_error_t *error;
     crm_buf_t *body;
 
@@ -68,11 +70,12 @@ static apr_status_t error_filter(ap_filter_t *f, apr_bucket_brigade *bb)
     if (f->ctx) {               /* already sent */
         return APR_SUCCESS;
     }
+    request->response.content_type = NULL;      /* that of what it replaces */
     body = f->ctx = apr_palloc(r->pool, sizeof(*body));
     error = describe(r->status, r->pool);
     crm_buf_init(body, 256, r->pool);
     crm_envelope_error(body, error);
-    crmapi_set_headers(crmapi_request_find(r), body->len);
+    crmapi_set_headers(request, body->len);
     clear_headers(r);
     if (error->retry_after && !has_header(r, "Retry-After")) {
         /* where "Header always set" replaces it */

@@ -147,15 +147,20 @@ static void vary_by_coding(request_rec *r)
     }
 }
 
-/* End the response of R, of which a part was sent: its client shall know that it
- * is not whole. */
-static void break_off(request_rec *r, apr_bucket_brigade *bb)
+/* End the response of R because of ERROR. If a part of it was SENT, its client shall
+ * know that it is not whole, which httpd does for this status. */
+static void break_off(request_rec *r, apr_bucket_brigade *bb,
+                      const crm_error_t *error, int sent)
 {
-    apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
+    int status = sent ? HTTP_BAD_GATEWAY : crm_code_info(error->code)->status;
 
-    r->connection->keepalive = AP_CONN_CLOSE;
-    APR_BRIGADE_INSERT_TAIL(bb, ap_bucket_error_create(HTTP_BAD_GATEWAY, NULL,
-                                                       r->pool, alloc));
+    apr_brigade_cleanup(bb);
+    if (sent) {
+        r->connection->keepalive = AP_CONN_CLOSE;
+    }
+    APR_BRIGADE_INSERT_TAIL(bb, ap_bucket_error_create(
+                                status, NULL, r->pool,
+                                r->connection->bucket_alloc));
 }
 
 /* Send the stream of REQUEST's response in BB, part by part: each is out before
@@ -167,6 +172,7 @@ static void send_stream(crmapi_request_t *request, apr_bucket_brigade *bb)
     apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
     crm_error_t *error = NULL;
     apr_pool_t *pool;
+    int sent = 0;
 
     apr_pool_create(&pool, r->pool);
     while (!error && stream->left && !r->connection->aborted) {
@@ -183,10 +189,11 @@ static void send_stream(crmapi_request_t *request, apr_bucket_brigade *bb)
                 r->connection->aborted = 1;
             }
             apr_brigade_cleanup(bb);
+            sent = 1;
         }
     }
     if (error) {
-        ap_log_rerror(APLOG_MARK, error->code == CRM_E_GONE
+        ap_log_rerror(APLOG_MARK, error->code == CRM_E_NOT_FOUND
                       || error->code == CRM_E_REQUEST_TIMEOUT
                       ? APLOG_INFO : APLOG_ERR, 0, r,
                       "CRM1203: the response was broken off, %"
@@ -194,7 +201,7 @@ static void send_stream(crmapi_request_t *request, apr_bucket_brigade *bb)
                       " %s]", stream->left,
                       error->log ? error->log : error->message,
                       request->response.route, request->id);
-        break_off(r, bb);
+        break_off(r, bb, error, sent);
     }
     apr_pool_destroy(pool);
 }

@@ -59,12 +59,12 @@ static crm_error_t *read_piece(const char **data_p, apr_size_t *len_p,
     crm_call_release(&sent->call);
     CRM_ERR(error);
     if (!PQntuples(result)) {
-        return crm_error_create(CRM_E_GONE, NULL, pool);
+        return crm_error_create(CRM_E_NOT_FOUND, NULL, pool);
     }
     decode(data_p, len_p, PQgetvalue(result, 0, 0), pool);
     crm_db_clear(result, pool);
     if (*len_p <= sent->skip) {
-        return crm_error_create(CRM_E_GONE, NULL, pool);
+        return crm_error_create(CRM_E_NOT_FOUND, NULL, pool);
     }
     *data_p += sent->skip;
     *len_p -= sent->skip;

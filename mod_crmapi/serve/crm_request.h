@@ -130,7 +130,7 @@ typedef struct crm_stream_t {
     /* Set *DATA_P to the next *LEN_P bytes of STREAM, in POOL, and subtract them
      * from LEFT. Called after crm_serve() has returned, until nothing is left;
      * what it takes from the service it gives back before it returns. An error
-     * ends the response, whose headers were sent. */
+     * ends the response; before the first part was sent, it is the response. */
     crm_error_t *(*read)(const char **data_p, apr_size_t *len_p,
                          struct crm_stream_t *stream, apr_pool_t *pool);
     void *baton;                /* for READ */

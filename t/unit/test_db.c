@@ -49,6 +49,7 @@ START_TEST(a_session_has_its_settings_whatever_its_role_has)
         int generic;            /* for those that want generic plans */
     } cases[] = {
         {"array_nulls", "off", "on", 0},
+        {"bytea_output", "escape", "hex", 0},
         {"client_min_messages", "error", "warning", 0},
         {"default_transaction_isolation", "serializable", "read committed", 0},
         {"jit", "on", "off", 0},
