@@ -554,7 +554,7 @@ DECLARE
     counted jsonb;
     ids uuid[];
     events uuid[];
-    merged uuid[];      -- those that were merged into them (contract 20.5)
+    merged uuid[];      -- others that were merged into them (contract 20.5)
 BEGIN
     -- what is added until they are locked is theirs, too
     LOOP
@@ -576,7 +576,8 @@ BEGIN
     END LOOP;
     merged := ARRAY(SELECT m.id FROM crmapi.contact_merged m
                     WHERE m.workspace_id = erase.workspace
-                      AND m.merged_into = ANY (contacts));
+                      AND m.merged_into = ANY (contacts)
+                      AND m.id <> ALL (contacts));
     ids := ARRAY(SELECT (i #>> '{}')::uuid FROM jsonb_each(mine) t(of, list)
                  CROSS JOIN LATERAL jsonb_array_elements(t.list) i
                  WHERE t.of <> 'suppression') || contacts || merged;

@@ -218,9 +218,19 @@ subtest "14.4 an erase takes what was merged, too" => sub {
     is(merge($w, $into, $from)->status, 200, "merged");
     $w->ctl("contact", "erase", $from, "--workspace", $w->id);  # either id
     is(count_rows($w, "contact_merged"), 0, "nothing is noted");
-    my $told = $json->encode([events($w)]);
-    unlike($told, qr/Secret|erase\d\@/, "no event names either of them");
-    like($told, qr/"contact.erased"/, "13.4 the event says that it was erased");
+    my @events = events($w);
+    unlike($json->encode(\@events), qr/Secret|erase\d\@/,
+        "no event names either of them");
+    is_deeply([sort map { $_->{type} eq "contact.erased" ? $_->{data}{id} : () }
+        @events], [sort $into, $from],
+        "13.4 an event for each says that it was erased");
+    # one that the events of other contacts lead to, too
+    my ($third, $fourth) = map { $w->contact(first_name => "S$_",
+        emails => ["s\@x.org"])->{id} } 1, 2;
+    is(merge($w, $third, $fourth)->status, 200, "merged with the same address");
+    is($w->client->post("/api/v1/contacts/$third/erase", {})->status, 202, "erased");
+    is_deeply([grep({ $_ eq $fourth } map { $_->{type} eq "contact.erased"
+        ? $_->{data}{id} : () } events($w))], [$fourth], "told once of each");
     error_is($w->client->get("/api/v1/contacts/$_"), 404, "not_found",
         "nothing is found") for $into, $from;
 };
