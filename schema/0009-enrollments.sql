@@ -58,15 +58,16 @@ $$;
 
 -- Set scheduled_for of an enrollment's steps after number AFTER: of the first
 -- of them its delay after MOMENT, of each later one its delay after the one
--- before. Step 1 has no delay (specification). The caller has locked the
--- enrollment. Internal.
+-- before. Step 1 has no delay (specification). MOMENT is cut to milliseconds: a step
+-- whose time was rounded up would be due only later, when job_poll() marks it, behind
+-- all that came before. The caller has locked the enrollment. Internal.
 CREATE FUNCTION crmapi.steps_schedule(workspace uuid, enrollment uuid,
                                       after integer, moment timestamptz)
     RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     paced jsonb;
-    due timestamptz := moment;
+    due timestamptz := date_trunc('milliseconds', moment);
     step record;
 BEGIN
     SELECT e.pacing INTO paced FROM crmapi.enrollment e

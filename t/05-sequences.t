@@ -436,6 +436,41 @@ subtest "what is generated for an enrollment that is not waiting for it" => sub 
     }
 };
 
+subtest "a step without a delay is due at once, behind no other job" => sub {
+    my $s = space();
+    my $now = "statement_timestamp()";
+    my @steps = map { { channel => "email", to_identifier => "p\@x.example",
+        email_subject => $_, email_body => "B", delay_seconds => 0 } } 1 .. 3;
+    my %due;
+    # a time has a part of a millisecond, and half of them are rounded up
+    for (1 .. 12) {
+        my $e = enrolled($s);
+        my (undef, $lease) = leased($s, "sequence.generate",
+            enrollment_id => $e->{id});
+        my $ready = sub { scalar sql($db, "SELECT is_due FROM crmapi.job
+            WHERE state = 'ready' AND payload ->> 'enrollment_id' = '$e->{id}'") };
+        sql($db, "UPDATE crmapi.sequence SET auto_approve = true
+            WHERE id = '$e->{sequence}'");
+        sql($db, "SELECT crmapi.enrollment_generated($lease, '$e->{id}', "
+            . quoted(\@steps) . ", '{}', $now)");
+        $due{generated}{$ready->()}++;
+        for my $n (1, 2) {
+            my ($job, $step) = map { @$_ } sql($db, "UPDATE crmapi.job SET
+                state = 'leased', attempts = 1, leased_by = 'me', leased_until =
+                now() + interval '1 h' WHERE state = 'ready' AND
+                payload ->> 'enrollment_id' = '$e->{id}'
+                RETURNING id, payload ->> 'step_id'");
+            sql($db, "UPDATE crmapi.enrollment_step SET status = 'sending'
+                WHERE id = '$step'");
+            sql($db, "SELECT crmapi.step_sent('$s->{id}', $job, 'me', 1,
+                '$e->{id}', '$step', $now, 'given')");
+            $due{"sent $n"}{$ready->()}++;
+        }
+    }
+    is_deeply(\%due, { map { $_ => { t => 12 } } "generated", "sent 1", "sent 2" },
+        "it need not be marked as due");
+};
+
 subtest "a step that was sent while its enrollment ended" => sub {
     my $s = space();
     for my $status (qw(stopped_user failed)) {
