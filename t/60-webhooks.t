@@ -13,7 +13,7 @@ use Digest::SHA qw(hmac_sha256_base64);
 use File::Temp qw(tempdir);
 use IO::Socket::INET;
 use JSON::PP ();
-use MIME::Base64 qw(decode_base64);
+use MIME::Base64 qw(decode_base64 encode_base64);
 
 my $json = JSON::PP->new->utf8->canonical;
 my $database = database();
@@ -622,6 +622,57 @@ subtest "12.2 rotation: both secrets sign for a day" => sub {
     ($request) = reverse $receiver->requests("rotate");
     is_signed($request, "12.2 two sign during a rotation, not three", $newest,
         $newer->{secret});
+};
+
+# What the example in Python of docs/webhooks.md says of REQUESTS, as
+# verify-webhook.mjs has them: "good", or the name of what it raises.
+sub python_says {
+    my ($example) = documented("webhooks.md", "python", "## Receiving");
+    my ($code, $out, $err) = run_program(command => ["python3", "-c", $example
+        . <<'END'], stdin => $json->encode([@_]));
+import json, sys
+for one in json.load(sys.stdin):
+    try:
+        verify(one["secret"], one["headers"], one["body"].encode())
+        print("good")
+    except Exception as error:
+        print(type(error).__name__)
+END
+    is("$code $err", "0 ", "the example runs");
+    return split /\n/, $out;
+}
+
+subtest "the example in Python takes what is signed, and refuses the rest alike" => sub {
+    my $secret = "whsec_" . encode_base64("s" x 32, "");
+    my $body = qq({"type":"contact.created"});
+    my $signed = sub {
+        my ($time, %changed) = @_;
+        my $mac = hmac_sha256_base64("msg_1.$time.$body", "s" x 32) . "=";
+        return { secret => $secret, body => $body, headers => {
+            "webhook-id" => "msg_1", "webhook-timestamp" => "$time",
+            "webhook-signature" => "v1,$mac", %changed } };
+    };
+    my $now = time;
+    my $one = $signed->($now);
+    my $signature = $one->{headers}{"webhook-signature"};
+    is_deeply([python_says($one, $signed->($now - 280), $signed->($now + 280),
+        map { $signed->($now, "webhook-signature" => $_) } "v1,x $signature",
+        "v1a,\x{e4} $signature", "$signature v2,x")], [("good") x 6],
+        "good ones, also beside another signature");
+    my @forged = ({ %$one, body => "$body " }, $signed->($now - 320),
+        $signed->($now + 320), (map { $signed->($_) } "", "x", "-1", "1e9",
+            "$now.0", "9" x 400, "9" x 5000),
+        $signed->($now, "webhook-id" => "msg_2"),
+        (map { $signed->($now, "webhook-signature" => $_) } "", " ",
+            "v1,", substr($signature, 3), "v2$signature", "v1,\x{e4}",
+            "v1,\x{1f600}"));
+    for my $name (sort keys %{$one->{headers}}) {
+        my $less = $signed->($now);
+        delete $less->{headers}{$name};
+        push @forged, $less;
+    }
+    is_deeply([python_says(@forged)], [("ValueError") x @forged],
+        scalar(@forged) . " that are forged");
 };
 
 subtest "12.4 no connection to what is not public" => sub {
