@@ -67,9 +67,9 @@ static int tells_person(const char *query, size_t len)
         return 1;
     }
     while (query < end) {
-        size_t pair = strcspn(query, "&; ");
+        size_t pair = strcspn(query, "&; #");
 
-        if (!is_harmless(query, strcspn(query, "=&; "))) {
+        if (!is_harmless(query, strcspn(query, "=&; #"))) {
             return 1;
         }
         query += pair + 1;
@@ -109,7 +109,7 @@ static char *put_instead(const char *text, const char *from,
 
 /* Leave out of the request line of R, which is MOUNT's, what logs must not have. A
  * client may have sent blanks in its path or query, where httpd may have cut the
- * line. */
+ * line, and a fragment. */
 static void hide(request_rec *r, const crmapi_mount_t *mount)
 {
     const char *line = r->the_request;
@@ -123,7 +123,8 @@ static void hide(request_rec *r, const crmapi_mount_t *mount)
     if (!end || strncmp(end, " HTTP/", 6)) {
         end = path + strlen(path);
     }
-    query = memchr(path, '?', (size_t)(end - path));
+    query = strpbrk(path, "?#");
+    query = query && query < end ? query : NULL;
     from = find_secret(mount, path, query ? query : end,
                        crmapi_config(r->server));
     if (from) {
