@@ -96,18 +96,18 @@ function (who, names) AS (VALUES
         ' message_answer review_act review_digest review_times'
         ' suppression_add token_sign_page token_signed usage_add'),
     ('crmapi_worker',
-        'answer_channel answer_failed answer_names answer_refused answer_sent'
-        ' answer_subject answer_take audit_trim chat_mail conversation_idle'
-        ' counter_mend counter_trim enrollment_failed enrollment_generated'
-        ' erased_sent event_trim idempotency_trim instance_hold instance_look'
-        ' intake_trim job_claim job_end job_hold job_poll job_reap job_return'
-        ' job_where mail_named mark_next mark_refuses message_channel'
-        ' original_trim past_add retention_conversations retention_events'
-        ' retention_submissions sends_held step_failed step_names'
-        ' step_refused step_sent step_take step_wait token_sign_link'
-        ' upkeep_begin usage_due usage_measure usage_trim webhook_attempted'
-        ' webhook_body webhook_cancelled webhook_sign webhook_wait'
-        ' worker_beat'),
+        'analyze_grown answer_channel answer_failed answer_names answer_refused'
+        ' answer_sent answer_subject answer_take audit_trim chat_mail'
+        ' conversation_idle counter_mend counter_trim enrollment_failed'
+        ' enrollment_generated erased_sent event_trim idempotency_trim'
+        ' instance_hold instance_look intake_trim job_claim job_end job_hold'
+        ' job_poll job_reap job_return job_where mail_named mark_next'
+        ' mark_refuses message_channel original_trim past_add'
+        ' retention_conversations retention_events retention_submissions'
+        ' sends_held step_failed step_names step_refused step_sent'
+        ' step_take step_wait token_sign_link upkeep_begin usage_due usage_measure'
+        ' usage_trim webhook_attempted webhook_body webhook_cancelled'
+        ' webhook_sign webhook_wait worker_beat'),
     ('crmapi_api crmapi_worker',
         'bell bell_heard bell_message contact_erase contact_replied'
         ' contact_suppressed enrollment_approve enrollment_reject'

@@ -23,8 +23,9 @@
 /* Lease of a job that crmapid -1 runs: no thread extends it. */
 #define ONCE_LEASE apr_time_from_sec(900)
 
-/* Interval at which the thread of upkeep checks whether a task is due. */
-#define UPKEEP_CHECK apr_time_from_sec(30)
+/* Interval at which the thread of upkeep checks whether a task is due, or a table has
+ * grown. */
+#define UPKEEP_CHECK apr_time_from_sec(5)
 
 /* ---- upkeep -------------------------------------------------------------- */
 

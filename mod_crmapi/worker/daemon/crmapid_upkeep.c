@@ -33,7 +33,8 @@ typedef struct upkeep_t {
 /* A task. One daemon at a time runs it. */
 typedef struct task_t {
     const char *name;
-    size_t every;               /* its interval: offset in crmd_config_t */
+    size_t every;               /* its interval: offset in crmd_config_t; 0: it
+                                   has none, and no row of crmapi.upkeep */
     size_t age;                 /* offset of an age in crmd_config_t; 0: none.
                                    $1 of SQL is the current time minus it. */
     const char *sql;            /* returns the number of changed rows; repeated
@@ -183,6 +184,11 @@ static const task_t tasks[] = {
 
 #define TASKS CRM_NELTS(tasks)
 
+/* The one that is due each time, and leaves no record. */
+static const task_t statistics = {
+    "statistics", 0, 0, "SELECT crmapi.analyze_grown()", NULL, 1
+};
+
 static apr_interval_time_t interval(const crmd_config_t *config, size_t at)
 {
     return *(const apr_interval_time_t *)((const char *)config + at);
@@ -286,7 +292,8 @@ static crm_error_t *end(const upkeep_t *upkeep, const task_t *task,
 
     values[0] = task->name;
     values[1] = text;
-    return crm_db_query(&result, upkeep->conn, &stmt, upkeep->pool);
+    return task->every
+           ? crm_db_query(&result, upkeep->conn, &stmt, upkeep->pool) : NULL;
 }
 
 static crm_error_t *run_task(const upkeep_t *upkeep, const task_t *task)
@@ -318,6 +325,7 @@ crm_error_t *crmd_upkeep_run(crm_conn_t *conn, const crmd_config_t *config,
     upkeep_t upkeep = {conn, config, moment, scratch_pool};
     int due;
 
+    CRM_ERR(run_task(&upkeep, &statistics));
     CRM_ERR(any_due(&due, &upkeep));
     if (!due) {
         return NULL;
