@@ -655,7 +655,7 @@ subtest "13.4 a cursor of a later state than the database has is gone" => sub {
 };
 
 subtest "docs/api.md: the program copies a workspace" => sub {
-    my $w = logged();
+    my $w = logged(twin => 0);
     my $c = $w->client;
     my %own = (bot_id => $w->agent);
     my ($old, $gone) = map { $c->post("/api/v1/contacts", { %own,
@@ -663,6 +663,10 @@ subtest "docs/api.md: the program copies a workspace" => sub {
     $c->post("/api/v1/activities", { contact_id => $gone,
         activity_type => "note" });
     my ($talk, $heard) = map { message($w, $_) } "+49307", "+49308";
+    my ($double) = $w->contact->{id};
+    my ($form) = $w->import_objects([{ object => "form", name => "F", %own }]);
+    my ($filled) = $w->import_objects([{ object => "submission", form_id => $form,
+        contact_id => $double }]);
     my $dir = $httpd->dir;
     my ($program) = grep { /copy\.py/ } documented("api.md", "python");
     write_file("$dir/copy.py", $program);
@@ -676,6 +680,8 @@ subtest "docs/api.md: the program copies a workspace" => sub {
         or diag(read_file("$dir/copy.log", ""));
     $c->patch("/api/v1/contacts/$old", { notes => "changed" });
     $c->delete("/api/v1/contacts/$gone");
+    status_is($c->post("/api/v1/contacts/$old/merge", { from => $double }), 200,
+        "merged");
     my $erased = $c->get("/api/v1/conversations/$heard")->data->{contact_id};
     $c->post("/api/v1/activities", { contact_id => $erased,
         activity_type => "note" });
@@ -692,6 +698,8 @@ subtest "docs/api.md: the program copies a workspace" => sub {
         [sort map { $_->{id} } @{$c->get("/api/v1/contacts")->data}],
         "the contacts that are there");
     is($copy->{contact}{$old}{notes}, "changed", "as they are");
+    is($copy->{submission}{$filled}{contact_id}, $old,
+        "20.5 a submission went to whom its contact was merged into");
     is_deeply($copy->{activity}, {}, "9.6 an activity went with its contact");
     is_deeply([values %{$copy->{message}}],
         $c->get("/api/v1/conversations/$talk/messages")->data, "messages");
