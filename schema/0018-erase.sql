@@ -336,10 +336,7 @@ DECLARE
     jobs bigint[];
     leased boolean;
 BEGIN
-    PERFORM FROM crmapi.enrollment e
-    WHERE e.workspace_id = erase_busy.workspace AND e.id = ANY (enrollments)
-    ORDER BY e.id FOR UPDATE;
-    FOREACH enrollment IN ARRAY enrollments LOOP
+    FOR enrollment IN SELECT e.id FROM unnest(enrollments) e(id) ORDER BY e.id LOOP
         PERFORM crmapi.enrollment_end(workspace, enrollment, 'stopped_user',
                                       'contact_erased');
     END LOOP;

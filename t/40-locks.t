@@ -112,6 +112,8 @@ my %STATE = (
     pending_approval => "$steps UPDATE crmapi.enrollment SET status ="
         . " 'pending_approval' WHERE workspace_id = 'W';",
     approved => $approved,
+    telling => "DELETE FROM crmapi.webhook_delivery WHERE workspace_id = 'W'"
+        . " AND id = '$ID';",
     merging => "$approved INSERT INTO crmapi.contact (id, workspace_id, bot_id)"
         . " VALUES ('$ID2', 'W', '$ID');",
     sending => "$approved UPDATE crmapi.enrollment_step SET status = 'sending'"
@@ -308,10 +310,15 @@ my %LOCK = (
     contact => $row->("contact", "first_name = 'Other', city = 'Other',"
         . " phone_numbers = '[{\"phone_number\": \"+4930123456\"}]',"
         . " updated_at = updated_at + interval '1 s'"),
+    # as who deletes what it belongs to beside
+    "activity that loses its contact" => $row->("activity", "contact_id = NULL"),
+    "activity that loses its company" => $row->("activity", "company_id = NULL"),
     card => $row->("pipeline_card", "title = 'other'"),
     company => $row->("company", "name = 'other'"),
     contact_change => $row->("contact_change", "id = id"),
     conversation => $row->("conversation", "archived = true, active = false"),
+    "deleted conversation" => $row->("conversation", "deleted = true,"
+        . " deleted_at = now()"),
     # which changes of the conversation leave alone
     "key of the conversation" => { table => "conversation", where =>
         "id = '$ID'", alone => "FOR UPDATE" },
@@ -374,6 +381,12 @@ my %CALL = (
         . " name, key_hash, display) VALUES ('$ID2', 'W', 'K', sha256('W2'), 'd')"],
     company_before_delete => ["apart", "DELETE FROM crmapi.company WHERE"
         . " workspace_id = 'W'"],
+    "company_before_delete with another's activity" => ["generating", "DELETE FROM"
+        . " crmapi.company WHERE workspace_id = 'W'",
+        { activity => "activity that loses its contact" }],
+    "contact_before_delete with another's activity" => ["approved", "DELETE FROM"
+        . " crmapi.contact WHERE workspace_id = 'W'",
+        { activity => "activity that loses its company", job => "ready job" }],
     contact_before_delete => ["alone", "DELETE FROM crmapi.contact WHERE"
         . " workspace_id = 'W'", { job => "ready job" }],
     pipeline_card_position => ["generating", "INSERT INTO crmapi.pipeline_card"
@@ -398,6 +411,9 @@ my %CALL = (
         . " 'stopped_user', 'r')", { job => "ready job" }],
     erase_busy => ["approved", "SELECT crmapi.erase_busy('W', ARRAY['$ID']::uuid[],"
         . " ARRAY['$ID']::uuid[], '{}')", { job => "ready job" }],
+    "erase_busy with what an endpoint is told" => ["telling", "SELECT"
+        . " crmapi.erase_busy('W', '{}', ARRAY['$ID2']::uuid[],"
+        . " ARRAY['$ID']::uuid[])", {}, ["called job"]],
     erase_lock => ["approved", "SELECT crmapi.erase_lock('W',"
         . " jsonb_object_agg(k, jsonb_build_array('$ID'))) FROM"
         . " unnest('{enrollment,activity,pipeline_card,conversation,message,"
@@ -474,6 +490,9 @@ my %CALL = (
     message_answer => ["chatting", "SELECT t.status FROM crmapi.message_answer("
         . "'W', '$ID', '$ID2', 'human', 'c', 'text/plain', NULL, '{}',"
         . " NULL) t"],
+    "message_answer to what is deleted" => ["chatting", "SELECT t.status FROM"
+        . " crmapi.message_answer('W', '$ID', '$ID2', 'human', 'c', 'text/plain',"
+        . " NULL, '{}', NULL) t", {}, ["deleted conversation"]],
     answer_take => ["answering", "SELECT t.verdict FROM crmapi.answer_take($LEASE,"
         . " '$ID', '$ID', '2027-01-01', 5, 'a\@x.example') t"],
     answer_sent => ["answering", "SELECT crmapi.answer_sent($LEASE, '$ID', '$ID',"
@@ -496,7 +515,7 @@ my %CALL = (
     contact_updated => ["generating", "UPDATE crmapi.contact SET first_name = 'B',"
         . " updated_at = updated_at + interval '1 s' WHERE workspace_id = 'W'"],
     webhook_disable => ["generating", "SELECT crmapi.webhook_disable('W', '$ID',"
-        . " 'r')", { job => "called job" }],
+        . " 'r')", { delivery => "second delivery", job => "called job" }],
     webhook_test => ["generating", "SELECT crmapi.webhook_test('W', '$ID',"
         . " '{}')"],
     webhook_body => ["generating", "SELECT crmapi.webhook_body('W', '$ID',"

@@ -515,6 +515,7 @@ static const struct {
      "the \"new\" one.pdf"},
     {"Content-Type: image/png;\n name=\"a \\\"b\\\" \"c\".png\"", "a \"b\" \"c\".png"},
     {"Content-Disposition: attachment; filename=\"a.pdf\" size=1", "a.pdf"},
+    {"Content-Disposition: attachment; filename=\"a \"b\".pdf\" size=1", "a \"b\".pdf"},
     {"Content-Disposition: attachment; filename=\"a.pdf\" (b \"c\" d)", "a.pdf"},
     {"Content-Disposition: attachment; filename=\"a\"; filename*=utf-8''%C3%B6%22;"
      " x=\"y\"", "ö\""},
@@ -537,6 +538,10 @@ static const struct {
     {"Content-Disposition: attachment; filename=\"C:\\TEMP\\new\\a b.png\"; size=1",
      "a b.png"},
     {"Content-Disposition: attachment; filename=\"C:\\\\TEMP\\\\a.png\"", "a.png"},
+    {"Content-Disposition: attachment; filename=\"C:\\\\TEMP\\\\a \\\"b\\\".png\"",
+     "a \"b\".png"},
+    {"Content-Disposition: attachment; name=\"C:\\a\\b.png\"; filename=\"a \\\"b\\\"\"",
+     "a \"b\""},
     {"Content-Type: image/png; x=\"y\\z\"; name=\"d:\\a\\\"", NULL},
     {"Content-Disposition: attachment; filename=\"a\\b:\\c\"", "ab:c"},
     {"Content-Disposition: attachment; filename*=utf-8''C%3A%5Ca%5Cb.txt", "b.txt"},

@@ -341,10 +341,17 @@ static void end(char w, int count, apr_interval_time_t took)
 
 START_TEST(test_a_workspace_has_its_share)
 {
+    apr_interval_time_t wait;
+    char id[64], owner[64];
+
     ck_assert_msg(begin('a', 4, 4) == 3, "nobody knows what is slow");
+    name_endpoint(id, 'a', 3);
+    name_endpoint(owner, 'a', 99);
+    ck_assert(!crmd_webhook_enter(&wait, owner, id, 1, 4));
+    ck_assert_msg(wait > 2 * SECOND, "it waits as for a slow one");
     ck_assert_msg(begin('b', 1, 4) == 1, "a neighbour finds a thread");
     end('b', 1, 1);
-    end('a', 3, 1);
+    end('a', 3, 0);
     ck_assert_msg(begin('a', 4, 4) == 4, "three are known not to be slow");
     end('a', 4, 1);
     ck_assert_msg(begin('a', 4, 4) == 4, "all are");
