@@ -287,7 +287,8 @@ CREATE FUNCTION crmapi.intake_address(member text, address text)
                                                   'is_primary', true)) END;
 
 -- The contact's fields in ITEM. First and last name come from the words of the
--- participant's name unless ITEM has them. Directories write "Lovelace, Ada"; what
+-- participant's name unless ITEM has them, or the name is what ITEM has of them: of a
+-- last name alone no word is a first name. Directories write "Lovelace, Ada"; what
 -- follows the comma of "Ada Lovelace, PhD" or "..., Example Ltd." is no first name,
 -- nor what follows that of "Ada Lovelace (Example, London)" or "King & Sons, London".
 -- "Lovelace, Ada (Example)" is Ada. A title is no name: "Dr. Lovelace" has no first one.
@@ -313,7 +314,8 @@ BEGIN
         first := regexp_replace(parts[2], titles, '');
         last := parts[1];
     END IF;
-    RETURN CASE WHEN name <> '' THEN jsonb_strip_nulls(jsonb_build_object(
+    RETURN CASE WHEN name <> concat_ws(' ', item.contact ->> 'first_name',
+                item.contact ->> 'last_name') THEN jsonb_strip_nulls(jsonb_build_object(
             'first_name', first, 'last_name', nullif(last, '')))
         ELSE '{}' END || coalesce(item.contact, '{}');
 END

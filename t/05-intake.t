@@ -507,6 +507,23 @@ subtest "a title is no first name" => sub {
     is($names->("Dr."), "Dr.|", "a title alone is a name");
 };
 
+subtest "a name that is made of first and last name is not taken apart" => sub {
+    my $names = sub { scalar sql($db, "SELECT concat(t ->> 'first_name', '|',"
+        . " t ->> 'last_name') FROM crmapi.intake_texts(jsonb_populate_record("
+        . "NULL::crmapi.intake_item, " . quoted({ name => shift, contact => {@_} })
+        . ")) t") };
+    my @first = (first_name => "Ada Augusta");
+    my @last = (last_name => "Byron King");
+    is($names->("Byron King", @last), "|Byron King", "a last name alone");
+    is($names->("Ada Augusta", @first), "Ada Augusta|", "a first name alone");
+    is($names->("Ada Augusta Byron King", @first, @last), "Ada Augusta|Byron King",
+        "both");
+    is($names->("King", last_name => "King"), "|King", "of one word");
+    is($names->("Ada King", @last), "Ada|Byron King", "another name has the first one");
+    is($names->("Ada King", @first), "Ada Augusta|King", "or the last one");
+    is($names->("Ada King", city => "London"), "Ada|King", "or both");
+};
+
 subtest "18.6 the conversation of a reply to a step is its contact's" => sub {
     my $s = space();
     my $e = enrolled($s, status => "approved", steps => [{}]);

@@ -139,6 +139,15 @@ subtest "phone is phone_number" => sub {
         "which must be one");
 };
 
+subtest "a form that asks for the last name only" => sub {
+    my $form = form($w, standard_fields => { email => true, last_name => true });
+    is(send_form($form, email => "last\@x.example", last_name => "Byron King")->status,
+        200, "sent");
+    my $contact = $c->get("/api/v1/contacts/by-email?email=last\@x.example")->data;
+    is_deeply([@$contact{qw(first_name last_name)}], [undef, "Byron King"],
+        "makes no first name of it");
+};
+
 subtest "a form from a browser" => sub {
     $w->webhook("https://hooks.example/", "form.submitted");
     my $total = total_of($c, "/conversations");
