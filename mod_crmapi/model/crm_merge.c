@@ -168,39 +168,111 @@ static int find_value(const char **value_p, const char *name,
     return !strcmp(name, "template.name");
 }
 
+/* Quotes that texts may have around them. */
+static const struct {
+    const char *open;
+    const char *close;
+} quotes[] = {
+    {"\"", "\""}, {"'", "'"}, {"\u201c", "\u201d"}, {"\u2018", "\u2019"},
+};
+
+/* Return what is in the quotes that TEXT begins with, in POOL, and set *REST_P to what
+ * follows them; NULL if there are none. */
+static const char *in_quotes(const char **rest_p, const char *text, apr_pool_t *pool)
+{
+    for (size_t i = 0; i < CRM_NELTS(quotes); i++) {
+        size_t len = strlen(quotes[i].open);
+        const char *end = strncmp(text, quotes[i].open, len) ? NULL
+                          : strstr(text + len, quotes[i].close);
+
+        if (end) {
+            *rest_p = end + strlen(quotes[i].close);
+            return apr_pstrmemdup(pool, text + len,
+                                  (apr_size_t)(end - text) - len);
+        }
+    }
+    return NULL;
+}
+
 /* Return what a filter has behind its name, in POOL: the text in quotes, or what
- * follows a colon. Return NULL if REST is no such thing. */
+ * follows a colon or "=". Return NULL if REST is no such thing. */
 static const char *argument_of(const char *rest, apr_pool_t *pool)
 {
     size_t span = strspn(rest, " :(=");
-    const char *open = rest + span, *close;
+    const char *behind = NULL, *quoted = in_quotes(&behind, rest + span, pool);
 
-    if (*open != '"' && *open != '\'') {
-        return *open && memchr(rest, ':', span) ? open : NULL;
+    if (!quoted) {
+        return rest[span] && !strchr("\"'", rest[span])
+               && (memchr(rest, ':', span) || memchr(rest, '=', span))
+               ? rest + span : NULL;
     }
-    close = strrchr(open + 1, *open);
-    return span && close && (!close[1] || !strcmp(close + 1, ")"))
-           ? apr_pstrmemdup(pool, open + 1, (apr_size_t)(close - open - 1))
-           : NULL;
+    return span && (!*behind || !strcmp(behind, ")") || *behind == ',')
+           ? quoted : NULL;
 }
 
-/* Return the fallback that TEXT is, in POOL. Templates of other programs write "x" as
- * a filter: default: "x", default("x"), fallback="x". */
-static const char *fallback_of(const char *text, apr_pool_t *pool)
+/* Set *ARGUMENT_P to the fallback that the filter PIECE has, in POOL, or to NULL.
+ * Return PIECE's name if it is another filter that programs have, else NULL. They
+ * write default: "x", default("x"), fallback="x", upcase. */
+static const char *read_filter(const char **argument_p, const char *piece,
+                               apr_pool_t *pool)
 {
-    static const char *const filters[] = {"default", "fallback"};
-    const char *fallback = crm_text_trimmed(text, strlen(text), pool);
+    static const char *const defaults[] = {"default", "fallback"};
+    static const char *const others[] = {
+        "append", "capfirst", "capitalize", "downcase", "escape", "html_escape",
+        "lower", "lowercase", "prepend", "replace", "safe", "strip", "strip_html",
+        "striptags", "title", "titlecase", "titleize", "trim", "truncate", "upcase",
+        "upper", "uppercase", "url_encode", "urlencode"
+    };
+    size_t len = strcspn(piece, " :(=\"'");
+    const char *name = apr_pstrmemdup(pool, piece, len);
 
-    for (size_t i = 0; i < CRM_NELTS(filters); i++) {
-        size_t len = strlen(filters[i]);
-        const char *argument = strncmp(fallback, filters[i], len) ? NULL
-                               : argument_of(fallback + len, pool);
+    *argument_p = CRM_EQUALS_ONE_OF(name, defaults)
+                  ? argument_of(piece + len, pool) : NULL;
+    return CRM_IS_ONE_OF(name, others) && strchr(":(", piece[len]) ? name : NULL;
+}
 
-        if (argument) {
-            return argument;
+/* Return the length of the piece at TEXT, which ends with a '|' outside of quotes or
+ * with a NUL. */
+static size_t piece_len(const char *text)
+{
+    const char *end = text;
+
+    while (*end && *end != '|') {
+        const char *close = *end == '"' || *end == '\'' ? strchr(end + 1, *end) : NULL;
+
+        end = close ? close + 1 : end + 1;
+    }
+    return (size_t)(end - text);
+}
+
+/* Set *FALLBACK_P to the fallback that TEXT, behind a '|', is, in POOL: what its filter
+ * "default" says, or all of it, without quotes around it. Return NULL, or the name of a
+ * filter that is not known: it would be said to people. */
+static const char *read_fallback(const char **fallback_p, const char *text,
+                                 apr_pool_t *pool)
+{
+    const char *all, *at, *argument, *rest = "";
+    int plain = 0;
+
+    text += *text == '|';       /* "a || b" */
+    all = crm_text_trimmed(text, strlen(text), pool);
+    for (at = text; ; at++) {
+        size_t len = piece_len(at);
+        const char *other = read_filter(&argument, crm_text_trimmed(at, len, pool),
+                                        pool);
+
+        if (other) {
+            return other;
+        }
+        plain |= !argument;
+        at += len;
+        if (!*at) {
+            break;
         }
     }
-    return fallback;
+    *fallback_p = plain ? in_quotes(&rest, all, pool) : argument;
+    *fallback_p = *fallback_p && !*rest ? *fallback_p : all;
+    return NULL;
 }
 
 /* Return whether the field NAME is the workspace's own. Other values may be what
@@ -225,14 +297,24 @@ static const char *shown(merging_t *merging, const char *name,
     return made;
 }
 
+/* Return the name that FIELD, the text between the braces, has, in POOL, without blanks
+ * of any script around it: editors write no-break spaces. */
+static const char *name_of(const char *field, apr_pool_t *pool)
+{
+    apr_size_t len = strcspn(field, "|");
+
+    crm_text_trim_blanks(&field, &len);
+    return apr_pstrmemdup(pool, field, len);
+}
+
 /* Add the value of FIELD, the text between the braces, or its fallback. Return
  * NULL, or the rule that FIELD breaks. */
 static const char *put_field(merging_t *merging, const char *field)
 {
     apr_pool_t *pool = merging->pool;
-    const char *bar = strchr(field, '|');
-    const char *fallback = bar ? fallback_of(bar + 1, pool) : NULL;
-    const char *name = crm_text_trimmed(field, strcspn(field, "|"), pool);
+    const char *bar = strchr(field, '|'), *fallback = NULL;
+    const char *name = name_of(field, pool);
+    const char *filter = bar ? read_fallback(&fallback, bar + 1, pool) : NULL;
     const char *value;
 
     if (strstr(field, "{{")) {
@@ -241,6 +323,10 @@ static const char *put_field(merging_t *merging, const char *field)
     if (!find_value(&value, name, merging->subject, pool)) {
         return apr_psprintf(pool, "{{%s}} is not a known field",
                             crm_name_shown(name));
+    }
+    if (filter) {
+        return apr_psprintf(pool, "{{%s}} has the filter %s, and only default is known",
+                            crm_name_shown(name), filter);
     }
     value = value ? shown(merging, name, value) : "";
     if (merging->syntax_only) {

@@ -72,11 +72,25 @@ static const struct {
      "{{city|fallback:\"a\"}}|{{city|fallback=\"b\"}}|{{city|fallback: c}}|"
      "{{city|default = 'd'}}|{{city|default(\"e|f\")}}",
      "friend|old friend|a|b|c|d|e|f"},
+    {"{{city | Default: 'a'}}|{{city|default=b c}}|{{city|default(\"d\", true)}}|"
+     "{{city || 'e'}}|{{city||f}}|{{city|default: 'g' | default: 'h'}}|"
+     "{{city|default: \u201ci\u201d}}|{{city|default='it'}}",
+     "a|b c|d|e|f|h|i|it"},
+    /* quotes around all of it, as others want them */
+    {"{{city|\"a b\"}}|{{city|'c'}}|{{city|\u201cd\u201d}}|{{city|\u2018e\u2019}}|"
+     "{{city|\"\"}}|{{city|'a' 'b'}}|{{city|it's}}|{{city|\"a}}|{{city|a\"b\"}}|"
+     "{{city|\"a|b\"}}|{{city|'a'|'b'}}",
+     "a b|c|d|e||'a' 'b'|it's|\"a|a\"b\"|a|b|'a'|'b'"},
+    /* words that are filters elsewhere, in a text */
+    {"{{city|the title}}|{{city|Title}}|{{city|safe and sound}}|{{city|trims}}",
+     "the title|Title|safe and sound|trims"},
+    /* blanks as editors of texts write them */
+    {"{{\u00a0first_name\u00a0}}{{first_name\u00a0|\u00a0x}}", "AdaAda"},
     {"{{city|fallback}}|{{city|fallback x}}|{{city|fallbacks: x}}|{{city|default:}}|"
      "{{city|default(x)}}", "fallback|fallback x|fallbacks: x|default:|default(x)"},
     {"{{city|default}} {{city|default x}} {{city|defaults \"x\"}}"
-     " {{city|\"x\"}} {{city|default:\"}} {{city|default: 'x' y}}",
-     "default default x defaults \"x\" \"x\" default:\" default: 'x' y"},
+     " {{city|default:\"}} {{city|default: 'x' y}}",
+     "default default x defaults \"x\" default:\" default: 'x' y"},
     {"Hi{{job_title|}}.", "Hi."},
     /* values are not read again */
     {"{{country}}", "{{first_name}}"},
@@ -127,6 +141,16 @@ static const struct {
     {"{{state}}", "{{state}} is empty here, and there is no fallback"},
     {"{{custom.none}}",
      "{{custom.none}} is empty here, and there is no fallback"},
+    /* filters of others, which would be the fallback */
+    {"{{first_name|upcase}}", "{{first_name}} has the filter upcase, and only default"
+     " is known"},
+    {"{{city | capitalize | default: 'x'}}", "{{city}} has the filter capitalize, and"
+     " only default is known"},
+    {"{{city|default: 'x' | truncate: 10}}", "{{city}} has the filter truncate, and"
+     " only default is known"},
+    {"{{city|x|upper}}", "{{city}} has the filter upper, and only default is known"},
+    {"{{city|replace('a', 'b')}}", "{{city}} has the filter replace, and only default"
+     " is known"},
     {"{{first_name", "a {{ is not closed"},
     {"Hi {{first_name}", "a {{ is not closed"},
     {"{{", "a {{ is not closed"},
