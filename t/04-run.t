@@ -121,6 +121,9 @@ subtest "a first start with data" => sub {
     ($code, $out) = run_program(command => ["sh", "-euc", '. "$1"; crmapictl'
         . ' --json workspace show "$CRMAPI_WORKSPACE"', "sh", "$dir/env"]);
     is($code, 0, "which a shell finds after DIR/env");
+    ($code, my $version) = run_program(command => ["sh", "-euc", '. "$1"; crmapictl'
+        . ' migrate', "sh", "$dir/env"], env => { CRMAPI_SCHEMA_DIR => "" });
+    like("$code $version", qr/^0 schema version \d+$/, "with its migrations");
     is((run_program(command => [$CrmTest::BUILD{CTL}, "status"],
         env => { CRMAPI_DATABASE => $env{database} }))[2], "",
         "crmapictl status warns of nothing");

@@ -613,6 +613,12 @@ subtest "12.2 rotation: both secrets sign for a day" => sub {
             ("No matching signature found") x 2],
             "the public library says the same") or diag("$out$err");
     }
+    my ($shell) = documented("webhooks.md", "sh", "## Receiving");
+    is_deeply([map { (run_program(command => ["sh", "-c", "$shell\nverify \"\$@\"",
+        "sh", $_->{secret}, @{$_->{headers}}{qw(webhook-id webhook-timestamp
+        webhook-signature)}], stdin => $_->{body}))[1] } @verify],
+        ["valid\n", "valid\n", "invalid\n", "invalid\n"],
+        "and so does the example for a shell");
     (undef, my $newest, $err) = $rotate->();
     like($err, qr/^crmapictl: the secret from before the last rotation does/,
         "a second one within the day says which secret ends");
