@@ -599,8 +599,12 @@ subtest "13.3 updated_after and updated_before" => sub {
     for my $path (sort keys %make) {
         my %rows;
         @rows{qw(a b c)} = $own->import_objects([map { { %{$make{$path}},
-            created_at => "2026-05-01", updated_at => $at->($_) } } 1 .. 3]);
-        for my $case ([{ updated_after => $at->(2) }, "b c"],
+            created_at => "2026-04-0" . (4 - $_), updated_at => $at->($_) } }
+            1 .. 3]);
+        for my $case ($path eq "pipeline-cards" ? ()    # the others have these, too
+            : ([{ created_after => "2026-04-02" }, "a b"],
+                [{ created_before => "2026-04-02" }, "b c"]),
+            [{ updated_after => $at->(2) }, "b c"],
             [{ updated_before => $at->(2) }, "a b"],
             [{ updated_after => $at->(2), updated_before => $at->(2) }, "b"],
             [{ updated_before => "2026-05-02" }, "a"],

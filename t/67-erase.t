@@ -145,6 +145,14 @@ $worker->once for 1 .. 3;
 $w->ctl("suppress", "add", "--workspace", $w->id, "--email", $OTHER,
     "--reason", "because of $TOKEN");
 $w->ctl("suppress", "add", "--workspace", $w->id, "--phone", "+4930$NUMBER");
+sql($database, "UPDATE crmapi.suppression SET reason = 'unsubscribed'
+    WHERE workspace_id = '@{[$w->id]}' AND kind = 'phone'");
+# Since when addresses are suppressed, of those in TABLE.
+sub suppressed_since {
+    return scalar sql($database, "SELECT string_agg(created_at::text, ' ' ORDER BY kind)
+        FROM crmapi.$_[0] WHERE workspace_id = '@{[$w->id]}'");
+}
+my $suppressed = suppressed_since("suppression");
 my @before = found();
 
 subtest "a person is everywhere before" => sub {
@@ -276,6 +284,7 @@ subtest "suppression stays, as a hash" => sub {
         '+4930$NUMBER')"), "t", "and the number");
     is(sql($database, "SELECT crmapi.is_suppressed('@{[$w->id]}', 'email',
         '$MAIL')"), "f", "what was not, is not");
+    is(suppressed_since("erased_address"), $suppressed, "since when, too");
     is(sql($database, "SELECT count(*) FROM crmapi.suppression
         WHERE workspace_id = '@{[$w->id]}'"), 0, "no list has them");
     my @said = map { $c->post("/api/v1/suppressions",
@@ -288,10 +297,7 @@ subtest "suppression stays, as a hash" => sub {
         '$OTHER')"), "f", "it can be lifted");
     my $lift = sub { sql($database, "SELECT crmapi.suppress_lift('@{[$w->id]}', NULL,
         '+4930$NUMBER', 'unsubscribed')") };
-    is($lift->(), 0, "START lifts what STOP did, and no more");
-    sql($database, "UPDATE crmapi.erased_address SET reason = 'unsubscribed' WHERE
-        workspace_id = '@{[$w->id]}' AND kind = 'phone'");
-    is($lift->(), 1, "also of who is gone");
+    is($lift->(), 1, "START lifts what STOP did, also of who is gone");
     $w->ctl("suppress", "add", "--workspace", $w->id, "--phone", "+4930$NUMBER");
     is($lift->(), 0, "another one stays");
     $w->ctl("suppress", "remove", "--workspace", $w->id, "--phone", "+4930$NUMBER");

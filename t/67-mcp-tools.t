@@ -116,7 +116,9 @@ subtest "21.3 names and annotations" => sub {
         contacts_update => [false, true, true, false],
         contacts_delete => [false, true, true, false],
         contacts_upsert => [false, true, false, false],
+        contacts_merge => [false, true, true, false],
         conversations_reply => [false, false, false, true],
+        sequences_enrollments_approve => [false, false, false, true],
         sequences_start => [false, false, false, true]);
     is_deeply([@{$tools{$_}{annotations}}{qw(readOnlyHint destructiveHint
         idempotentHint openWorldHint)}], $effects{$_}, "$_: what it may do")
@@ -302,6 +304,8 @@ subtest "21.3 fields" => sub {
         ["is not a field of Contact; did you mean first_name?",
         "is not a field of Contact; did you mean emails?",
         "is not a field of Contact"], "what is no field is asked back");
+    unlike(refused("validation_error", "contacts_list", { fields => [("nonsense") x 10,
+        "name"] })->{details}[10]{message}, qr/did you mean/, "of ten names");
     is(scalar @{done("contacts_list", { search => "ada", fields =>
         [("tags") x 100] })}, 1, "100 names");
     is(refused("validation_error", "contacts_list", { fields =>

@@ -500,9 +500,9 @@ static const struct {
     {"Content-Type: application/pdf; name*1*=l.pdf; name*0*=iso-8859-1''%F6;"
      " x=y", "öl.pdf"},
     /* what would show "aexe.pdf" */
-    {"Content-Disposition: attachment; filename*=utf-8''a%E2%80%AEfdp.exe",
+    {"Content-Disposition: attachment; filename*=utf-8''%E2%80%AAa%E2%80%AEfdp.exe",
      "afdp.exe"},
-    {"Content-Disposition: attachment; filename*=utf-8''%E2%81%A7a%E2%80%A6b",
+    {"Content-Disposition: attachment; filename*=utf-8''%E2%81%A6%E2%81%A9a%E2%80%A6b",
      "a…b"},
     /* malformed */
     {"Content-Disposition: filename=\"a.pdf\"", "a.pdf"},
@@ -514,6 +514,8 @@ static const struct {
     {"Content-Disposition: attachment; filename=\"the \"new\" one.pdf\"; size=1",
      "the \"new\" one.pdf"},
     {"Content-Type: image/png;\n name=\"a \\\"b\\\" \"c\".png\"", "a \"b\" \"c\".png"},
+    {"Content-Disposition: attachment; filename=\"a\\\"; \"b\".pdf\"",
+     "a\"; \"b\".pdf"},
     {"Content-Disposition: attachment; filename=\"a.pdf\" size=1", "a.pdf"},
     {"Content-Disposition: attachment; filename=\"a \"b\".pdf\" size=1", "a \"b\".pdf"},
     {"Content-Disposition: attachment; filename=\"a.pdf\" (b \"c\" d)", "a.pdf"},
@@ -529,6 +531,8 @@ static const struct {
     {"Content-Disposition: attachment; filename=\"rock'n'roll%20.mp3\"",
      "rock'n'roll%20.mp3"},
     {"Content-Disposition: attachment; filename=\"utf-8''no.pdf\"", "utf-8''no.pdf"},
+    {"Content-Disposition: attachment; filename=\"utf-8''a%20b;c.pdf\"",
+     "utf-8''a%20b;c.pdf"},
     /* a parameter of the other field */
     {"Content-Disposition: attachment; name=\"a.pdf\"", "a.pdf"},
     {"Content-Disposition: attachment\nContent-Type: image/png; filename=a.png", "a.png"},

@@ -224,6 +224,10 @@ static const struct {
      "YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFh"},
     {"SGVsbG8gdGhlcmUsIHBsZWFzZSBjYWxsIG1lIGJhY2sgc29vbi",
      "SGVsbG8gdGhlcmUsIHBsZWFzZSBjYWxsIG1lIGJhY2sgc29vbi"},
+    {"SGVsbG8gdGhlcmUsIHBsZWFzZSBjYWxsIG1lIG5vA===",
+     "SGVsbG8gdGhlcmUsIHBsZWFzZSBjYWxsIG1lIG5vA==="},
+    {"SGVsbG8gdGhlcmUsIHBsZWFzZSBjYWw=SGVsbG8gdGhlcmUh",
+     "SGVsbG8gdGhlcmUsIHBsZWFzZSBjYWw=SGVsbG8gdGhlcmUh"},
 };
 
 START_TEST(base64_is_read_if_another_encoding_is_declared_or_none)

@@ -13,6 +13,8 @@
     "--c\nContent-Type: text/html\n\n<p>one</p>\n--c\nContent-Type: image/png\n" \
     "\nx\n--c\nContent-Type: text/html\n\n<p>two</p>\n--c--\n"
 
+#define TEN(text) text text text text text text text text text text
+
 static const struct {
     const char *mail, *text;
 } typed[] = {
@@ -50,6 +52,7 @@ static const struct {
     {"Content-Transfer-Encoding: quoted-printable;\n\nw=6Frds", "words"},
     {"Content-Transfer-Encoding: quoted-printable\n\nw=6Fr= \t\nds=  \r\n"
      ", a =3D b", "words, a = b"},
+    {"Content-Transfer-Encoding: quoted-printable\n\n3=\n0 = x", "30 = x"},
     /* encodings and types as some write them */
     {"Content-Transfer-Encoding: base-64\n\nd29yZHMgaGVyZQ==", "words here"},
     {"Content-Transfer-Encoding: BASE_64\n\nd29yZHMgaGVyZQ==", "words here"},
@@ -82,6 +85,8 @@ static const struct {
     {"Content-Type: text/plain; charset=utf-8\n\n2=20 and x=3D", "2=20 and x=3D"},
     {"Content-Type: text/plain; charset=utf-8\n"
      "Content-Transfer-Encoding: 7bit\n\n=C3=BC", "=C3=BC"},
+    {"Content-Type: text/plain; charset=utf-8\n\n„ü“ is =C3=BC=C3=BC",
+     "„ü“ is =C3=BC=C3=BC"},
     /* parameters that nothing separates, or that are not indented */
     {"Content-Type: text/plain charset=iso-8859-2\n\nZa\xbf\xf3\xb3\xe6",
      "Zażółć"},
@@ -138,6 +143,11 @@ static const struct {
      ROUND_A_PICTURE "--b--\n", "one\ntwo"},
     {"Content-Type: multipart/alternative; boundary=b\n\n--b\n\nplain\n--b\n"
      ROUND_A_PICTURE "--b--\n", "plain"},
+    {"Content-Type: multipart/alternative; boundary=b\n\n--b\nContent-Type:"
+     " multipart/mixed; boundary=c\n\n--c\n\none\n--c\nContent-Type: text/plain;"
+     " name=a.txt\n\ntwo\n--c--\n--b--\n", "one"},
+    /* lines without words at both ends, but not the indent of the first line */
+    {"\n\n \n  words\n  more\n \n", "  words\n  more"},
     /* the HTML that is attached, and nothing else */
     {"Content-Type: text/html\nContent-Disposition: attachment\n\n<p>words",
      "words"},
@@ -153,6 +163,9 @@ static const struct {
      "</param>d<", "ad<"},
     {"Content-Type: text/richtext\n\n<bold>Now</bold> is\n\nthe<nl>time<comment>no<nl>"
      "</comment> <lt>b>\n", "Now is the\ntime <b>"},
+    {"Content-Type: text/richtext\n\na << b", "a << b"},
+    {"Content-Type: text/enriched\n\na <" TEN("longer") ">b <" TEN("longer") "s>c",
+     "a b <" TEN("longer") "s>c"},
     /* files that are no texts for people */
     {"Content-Type: text/csv; name=a.csv\n\na;b", ""},
     {"Content-Type: text/vcard\nContent-Disposition: attachment\n\nBEGIN", ""},
@@ -160,6 +173,8 @@ static const struct {
      "\nContent-Disposition: attachment; filename=a.xml\n\n<a/>\n--b\n"
      "Content-Type: text/plain; name=a.log\nContent-Disposition: attachment\n"
      "\nwords\n--b--\n", "words"},
+    {"Content-Type: multipart/report; boundary=b\n\n--b\nContent-Type:"
+     " text/rfc822-headers\n\nSubject: x\n--b--\n", ""},
     /* a document of HTML that is declared as a plain text */
     {"Content-Type: text/plain\n\n\n <!DOCTYPE html PUBLIC \"x\">\n<html><head>"
      "<style>p {}</style></head><body><p>a &amp; b</p></body></html>", "a & b"},
@@ -288,18 +303,19 @@ static const struct {
     const char *calendar, *text;
 } invitations[] = {
     {"BEGIN:VCALENDAR\r\nMETHOD:REPLY\r\n" ZONE "BEGIN:VEVENT\r\n"
-     "ATTENDEE;PARTSTAT=ACCEPTED;CN=\"a: b\":mailto:ada@example.org\r\n"
-     "COMMENT;LANGUAGE=en-US:Five minutes late\\, so\r\n rry\\nAda\r\n"
+     "ATTENDEE;CN=\"a: b\";PARTSTAT=ACCEPTED:mailto:ada@example.org\r\n"
+     "COMMENT;LANGUAGE=en-US:Five minutes late\\, so\r\n rry\\NAda\r\n"
      "SUMMARY;LANGUAGE=en-US:Accepted: Demo\r\n"
      "DTSTART;TZID=Rome:20261105T100000\r\nLOCATION:Room 5\\; left\r\n"
      "END:VEVENT\r\nEND:VCALENDAR\r\n",
      "Accepted: Demo\naccepted\n2026-11-05 10:00 Rome\nRoom 5; left\n\n"
      "Five minutes late, sorry\nAda"},
-    {"begin:vcalendar\nmethod:request\nbegin:vevent\nattendee;partstat="
+    {"begin:vcalendar\nmethod:request\nbegin:vevent\nbegin:valarm\n"
+     "summary:Alarm\nend:valarm\nattendee;partstat="
      "needs-action:mailto:b@example.org\nsummary:Demo\n"
-     "dtstart:20261105T100000Z\ndescription:Bring \\\\ a map\nbegin:valarm\n"
-     "summary:Alarm\nend:valarm\nlocation:\nend:vevent\nbegin:vevent\n"
-     "summary:Second\nend:vevent\nend:vcalendar\n",
+     "dtstart:20261105T100000Z\ndescription:Bring \\\\ a map\n"
+     "location:\nend:vevent\nbegin:vevent\n"
+     "summary:Second\ncomment:Second\nend:vevent\nend:vcalendar\n",
      "Demo\n2026-11-05 10:00 UTC\n\nBring \\ a map"},
     {"BEGIN:VCALENDAR\nBEGIN:VTODO\nDTSTART;VALUE=DATE:20261105\nEND:VTODO\n",
      "2026-11-05"},
@@ -308,6 +324,8 @@ static const struct {
     {"BEGIN:VCALENDAR\nMETHOD:REPLY\nBEGIN:VEVENT\nATTENDEE;ROLE=CHAIR;"
      "PARTSTAT=DECLINED:mailto:a@b\nSUMMARY:Demo\nSUMMARY:Again\nEND:VEVENT\n",
      "Demo\ndeclined"},
+    {"BEGIN:VCALENDAR\nMETHOD:REPLY\nBEGIN:VEVENT\nATTENDEE;X-PARTSTAT=DECLINED:"
+     "mailto:a@b\nSUMMARY:Demo\nEND:VEVENT\n", "Demo"},
     {"BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:1\nEND:VEVENT\nEND:VCALENDAR\n", ""},
     /* what is cancelled, or proposed, is told from what is planned */
     {"begin:vcalendar\nmethod:cancel\nbegin:vevent\nsummary:Trial\n"
@@ -332,7 +350,7 @@ static const struct {
 
 /* Headers of invitations that are files. */
 static const char *const invitation_files[] = {
-    "Content-Type: application/ics\nContent-Disposition: attachment; filename=a.ics",
+    "Content-Type: application/ics\nContent-Disposition: attachment; filename=a",
     "Content-Type: application/octet-stream; name=\"invite.ICS\"",
     "Content-Type: text/plain; name=a.ics\nContent-Disposition: attachment",
     "Content-Type: text/x-vcalendar; name=a.vcs",
@@ -383,6 +401,8 @@ static const struct {
     {PLAIN("Your mail") PICTURE RICH("<a href=http://a.example/x>Your mail</a>"),
      "Your mail", "pre-wrap"},
     {RICH("<p>one <b>two</b>") PLAIN("One\n two"), "one two", "pre-wrap"},
+    {PLAIN("Ada <mailto:a@b.example>, Bob") RICH("<p>Ada, <i>Bob</i>"),
+     "Ada <mailto:a@b.example>, Bob", "pre-wrap"},
     {PLAIN("one") RICH("<p>two"), "one\ntwo", NULL},
     {PLAIN("one") RICH("<p>one and two"), "one\none and two", NULL},
     {PLAIN("one") PLAIN("one"), "one\none", NULL},
@@ -495,6 +515,7 @@ static const struct {
     {"How do I send *HTML* <https://example.org>?",
      "How do I send <b>HTML</b> <a href=\"https://example.org\">?</a><br>Ada", 0},
     {"I do not see it.", "<p>The words", 0},
+    {"Your HTML is wrong:" TEN(TEN(" more")), "<p>The words", 0},
     {"Your mail program does not support HTML.", "<p> ", 0},
 };
 
