@@ -28,7 +28,7 @@ APLOG_USE_MODULE(crmapi);
  * database that fails every other request does not fill the log. */
 #define REPORT_PAUSE apr_time_from_sec(1)
 
-/* How long who borrows a connection waits for others, and for the name service. */
+/* How long who borrows a connection waits for others, and for the database. */
 #define BORROW_WAIT apr_time_from_sec(1)
 
 /* Key of an APR pool's userdata: the crmapi_pool_t in which a connection of
@@ -317,11 +317,14 @@ static crm_error_t *check_schema(crmapi_request_t *request, crm_conn_t *conn,
 }
 
 /* Return a connection of POOL, in which the caller has a place, for S; NULL if there is
- * none. What may take long before mod_dbd is asked ends after TIME. */
-static ap_dbd_t *open_in_time(crmapi_pool_t *pool, apr_interval_time_t time,
-                              server_rec *s, apr_pool_t *p)
+ * none. WAIT: how long to wait for others, and TIME: for the database, before mod_dbd
+ * is asked. */
+static ap_dbd_t *open_in_time(crmapi_pool_t *pool, apr_interval_time_t wait,
+                              apr_interval_time_t time, server_rec *s,
+                              apr_pool_t *p)
 {
-    crmapi_turn_t turn = crmapi_turn_take(pool, crm_time_monotonic() + time, p);
+    apr_time_t now = crm_time_monotonic();
+    crmapi_turn_t turn = crmapi_turn_take(pool, now + wait, now + time, p);
     ap_dbd_t *dbd = turn ? dbd_functions.open(p, s) : NULL;
 
     if (turn == CRMAPI_TURN_MINE) {
@@ -345,7 +348,7 @@ int crmapi_dbd_borrow(ap_dbd_t **dbd_p, crmapi_pool_t *pool, apr_pool_t *p)
     if (!crmapi_pool_enter(&waited, pool, 0)) {
         return 0;
     }
-    *dbd_p = open_in_time(pool, BORROW_WAIT, s, p);
+    *dbd_p = open_in_time(pool, BORROW_WAIT, BORROW_WAIT, s, p);
     if (!*dbd_p) {
         crmapi_pool_leave(pool, 0);
     }
@@ -443,7 +446,8 @@ static crm_error_t *open_connection(ap_dbd_t **dbd_p, int *refused_p,
 
     *refused_p = 0;
     while (enter(request, since)) {
-        *dbd_p = open_in_time(pool, request->config->database_timeout, s, p);
+        *dbd_p = open_in_time(pool, wait_left(request, since),
+                              request->config->database_timeout, s, p);
         if (*dbd_p) {
             return NULL;
         }

@@ -29,6 +29,11 @@ APLOG_USE_MODULE(crmapi);
  * the process has some. */
 #define FEW_FOR apr_time_from_sec(1)
 
+/* A database hangs if no connection was released for this time: one of several, and one
+ * that is alone. By default, a request does not wait longer for a connection. */
+#define HANGS_AFTER apr_time_from_msec(500)
+#define HANGS_ALONE_AFTER apr_time_from_sec(2)
+
 static apr_array_header_t *pools;       /* of crmapi_pool_t * */
 
 void crmapi_pools_clear(apr_pool_t *pconf)
@@ -239,17 +244,14 @@ void crmapi_pools_complain(const server_rec *main_server, apr_pool_t *ptemp)
 }
 
 /* Return the maximum number of this process's threads that requests to a
- * hanging database may hold, so that threads are left for other databases. 0:
+ * hanging database may hold, so that threads are left for the rest of the site. 0:
  * no limit. */
 static int share_of_threads(void)
 {
     int threads = 0;
 
-    if (pools->nelts < 2
-        || ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads) != APR_SUCCESS) {
-        return 0;
-    }
-    return threads / 2;
+    return ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads) == APR_SUCCESS
+           ? threads / 2 : 0;
 }
 
 void crmapi_pools_create(apr_pool_t *pchild)
@@ -260,6 +262,7 @@ void crmapi_pools_create(apr_pool_t *pchild)
         crmapi_pool_t *pool = APR_ARRAY_IDX(pools, i, crmapi_pool_t *);
 
         pool->share = share;
+        pool->hangs_after = pools->nelts > 1 ? HANGS_AFTER : HANGS_ALONE_AFTER;
         pool->freed = apr_palloc(pchild, sizeof(*pool->freed));
         crm_cond_init(pool->freed);
         pool->turned = apr_palloc(pchild, sizeof(*pool->turned));
@@ -290,7 +293,7 @@ static int is_overloaded(const crmapi_pool_t *pool, int more)
                 + __atomic_load_n(&pool->sharing, __ATOMIC_RELAXED);
 
     return pool->share && count > pool->share && pool->used
-           && crm_time_monotonic() - pool->moved > CRMAPI_POOL_HANGS_AFTER;
+           && crm_time_monotonic() - pool->moved > pool->hangs_after;
 }
 
 /* Add CHANGE to the number of threads that wait for a place in POOL. Its mutex
@@ -311,8 +314,7 @@ static apr_interval_time_t sleep_time(const crmapi_pool_t *pool,
     if (pool->few && few > 0 && few < wait) {
         wait = few;
     }
-    return pool->share && wait > CRMAPI_POOL_HANGS_AFTER
-           ? CRMAPI_POOL_HANGS_AFTER : wait;
+    return pool->share && wait > pool->hangs_after ? pool->hangs_after : wait;
 }
 
 /* Wait at most WAIT for a free place in POOL, whose mutex is held. If others
@@ -389,16 +391,6 @@ void crmapi_pool_enter_always(crmapi_pool_t *pool)
     pthread_mutex_unlock(pool->mutex);
 }
 
-/* Return whether the thread that tries to connect to POOL's database, which gave no
- * connection before, and of which there is none, gets no answer. The mutex is held. */
-static int is_away(const crmapi_pool_t *pool)
-{
-    return pool->failed_turn && pool->turn_since
-           && !__atomic_load_n(&pool->made, __ATOMIC_RELAXED)
-           && crm_time_monotonic() - pool->turn_since
-              > CRMAPI_POOL_HANGS_AFTER;
-}
-
 int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change)
 {
     int overloaded;
@@ -406,13 +398,12 @@ int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change)
     if (change) {
         crmapi_metrics_waiting(change);
     }
-    if (!pool->share && !__atomic_load_n(&pool->failed_turn,
-                                         __ATOMIC_RELAXED)) {
+    if (!pool->share) {
         return 0;
     }
     __atomic_add_fetch(&pool->sharing, change, __ATOMIC_RELAXED);
     pthread_mutex_lock(pool->mutex);
-    overloaded = is_overloaded(pool, 0) || is_away(pool);
+    overloaded = is_overloaded(pool, 0);
     pthread_mutex_unlock(pool->mutex);
     return overloaded;
 }

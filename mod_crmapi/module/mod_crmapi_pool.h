@@ -12,10 +12,6 @@
 /* Interval at which an unchanged state is logged again. */
 #define CRMAPI_POOL_LOG_AGAIN apr_time_from_sec(60)
 
-/* A database hangs if no connection was released for this time, or if one that is made
- * takes longer. */
-#define CRMAPI_POOL_HANGS_AFTER apr_time_from_msec(500)
-
 /* States of a pool's database for the log. CRMAPI_POOL_SCHEMA + N: its schema
  * has version N. */
 enum {
@@ -66,6 +62,7 @@ typedef struct crmapi_pool_t {
     int max;                    /* connections per process; 0: no limit */
     int share;                  /* limit of threads while the database hangs; 0:
                                    none */
+    apr_interval_time_t hangs_after; /* since when no connection was released */
     int dialect;                /* 0: unknown, 1: plain, 2: distributed;
                                    atomic */
     server_rec *opened;         /* for whom mod_dbd has opened a connection in
@@ -83,7 +80,7 @@ typedef struct crmapi_pool_t {
     apr_uint64_t turn;          /* number of the last turn, from 1 */
     apr_time_t turn_since;      /* when it began; 0: it has ended */
     apr_uint64_t failed_turn;   /* number of the last turn that got no connection;
-                                   0: the last one did; atomic */
+                                   0: the last one did */
     int used;                   /* places taken */
     int few;                    /* limit of places until FEW_UNTIL: the database
                                    gives no more connections */
@@ -106,8 +103,7 @@ void crmapi_pool_enter_always(crmapi_pool_t *pool);
 
 /* Add CHANGE to the number of threads that wait, without a place, for another
  * thread's statement. Return whether they must stop waiting, because the
- * database gives no connection, or because it hangs and its requests hold more than
- * their share of the threads. */
+ * database hangs and its requests hold more than their share of the threads. */
 int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change);
 
 /* Release a place in POOL. SERVED: its connection was usable. */

@@ -23,33 +23,19 @@ static int lacks(const crmapi_pool_t *pool)
            || __atomic_load_n(&pool->failing, __ATOMIC_RELAXED);
 }
 
-/* Return until when a thread that may wait until UNTIL waits for the turn of another
- * one in POOL, whose mutex is held. While the database gives no connection, there is
- * nothing to wait for, except the end of the outage. */
-static apr_time_t end_of_wait(const crmapi_pool_t *pool, apr_time_t until)
-{
-    apr_time_t soon = pool->turn_since + CRMAPI_POOL_HANGS_AFTER;
-
-    if (!pool->failed_turn) {
-        return until;
-    }
-    if (__atomic_load_n(&pool->made, __ATOMIC_RELAXED)) {
-        return 0;
-    }
-    return soon < until ? soon : until;
-}
-
-/* Wait for the turn in POOL, whose mutex is held. Return 0 if a turn that began
- * meanwhile has failed, or if one did not end in time. */
-static int wait_turn(crmapi_pool_t *pool, apr_time_t until)
+/* Wait for the turn in POOL, whose mutex is held, until END. Return 0 if a turn that
+ * began meanwhile has failed, or if one did not end in time. After a failure, who can
+ * have a connection that there is does not wait. */
+static int wait_turn(crmapi_pool_t *pool, apr_time_t end)
 {
     apr_uint64_t turn = pool->turn;
 
     while (pool->turn_since && pool->failed_turn <= turn) {
-        apr_interval_time_t wait = end_of_wait(pool, until)
-                                   - crm_time_monotonic();
+        apr_interval_time_t wait = end - crm_time_monotonic();
 
-        if (wait <= 0) {
+        if (wait <= 0
+            || (pool->failed_turn
+                && __atomic_load_n(&pool->made, __ATOMIC_RELAXED))) {
             return 0;
         }
         crm_cond_wait(pool->turned, pool->mutex, wait);
@@ -90,15 +76,15 @@ static int answers(const crmapi_pool_t *pool, int failed, apr_time_t until,
     return !silent;
 }
 
-crmapi_turn_t crmapi_turn_take(crmapi_pool_t *pool, apr_time_t until,
-                               apr_pool_t *p)
+crmapi_turn_t crmapi_turn_take(crmapi_pool_t *pool, apr_time_t end,
+                               apr_time_t until, apr_pool_t *p)
 {
     crmapi_turn_t turn = CRMAPI_TURN_FREE;
     int failed;
 
     pthread_mutex_lock(pool->mutex);
     if (lacks(pool)) {
-        turn = wait_turn(pool, until) ? CRMAPI_TURN_MINE : CRMAPI_TURN_NO;
+        turn = wait_turn(pool, end) ? CRMAPI_TURN_MINE : CRMAPI_TURN_NO;
     }
     if (turn == CRMAPI_TURN_MINE) {
         pool->turn++;
@@ -118,8 +104,7 @@ void crmapi_turn_end(crmapi_pool_t *pool, int opened)
 {
     pthread_mutex_lock(pool->mutex);
     pool->turn_since = 0;
-    __atomic_store_n(&pool->failed_turn, opened ? 0 : pool->turn,
-                     __ATOMIC_RELAXED);
+    pool->failed_turn = opened ? 0 : pool->turn;
     pthread_cond_broadcast(pool->turned);
     pthread_mutex_unlock(pool->mutex);
 }

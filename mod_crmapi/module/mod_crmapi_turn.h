@@ -21,10 +21,10 @@ typedef enum crmapi_turn_t {
  * a failure the database must first answer a probe, which holds no lock. Meanwhile
  * those who have connections go on.
  *
- * All this, and the look-up of names, ends at UNTIL, on the clock of
+ * The wait ends at END, a probe or a look-up of names at UNTIL, both on the clock of
  * crm_time_monotonic(). Scratch memory is in P. */
-crmapi_turn_t crmapi_turn_take(crmapi_pool_t *pool, apr_time_t until,
-                               apr_pool_t *p);
+crmapi_turn_t crmapi_turn_take(crmapi_pool_t *pool, apr_time_t end,
+                               apr_time_t until, apr_pool_t *p);
 
 /* End the caller's turn in POOL. OPENED: mod_dbd gave a connection. */
 void crmapi_turn_end(crmapi_pool_t *pool, int opened);
