@@ -89,6 +89,27 @@ subtest "what spreadsheets write" => sub {
     }
 };
 
+subtest "several in a cell, as people and other programs write them" => sub {
+    my $w = workspace($httpd, twin => 0);
+    is_deeply([load($w, <<'END')], [0, "4 created, 0 updated, 0 refused\n"], "loaded");
+"First name", "Email", "Phone", "Tags"
+Ada,"Ada King <a@x.example>, b@x.example/c@x.example","+49 30 1/+49 30 123456, +1 555 0100",vip
+"Bob", "King, Bob <d@x.example>; <e@x.example>", "030/901820", """a"", ""b, c"""
+Cleo,"Cleo <f@x.example>, Cleo King <g@x.example>","030 1, 030 2","Smith, John;d/e"
+Dora,"h@x.example,i@x.example",030/90 18 20,d
+END
+    my $got = contacts($w, qw(emails phone_numbers tags));
+    my $numbers = sub { [map { $_->{phone_number} } @{$got->{$_[0]}[1]}] };
+    my %emails = (Ada => [qw(a b c)], Bob => [qw(d e)], Cleo => [qw(f g)],
+        Dora => [qw(h i)]);
+    is_deeply($got->{$_}[0], emails(map { "$_\@x.example" } @{$emails{$_}}),
+        "addresses: $_") for sort keys %emails;
+    is_deeply($numbers->("Ada"), ["+49 30 1", "+49 30 123456", "+1 555 0100"], "numbers");
+    is_deeply($numbers->("Cleo"), ["030 1, 030 2"], "which are not guessed");
+    is_deeply([map { $got->{$_}[2] } sort keys %$got],
+        [["vip"], ["a", "b, c"], ["Smith, John", "d/e"], ["d"]], "tags");
+};
+
 subtest "what is refused has its line, and the rest is loaded" => sub {
     my $w = workspace($httpd, twin => 0);
     my ($code, $out) = load($w, <<'END');
