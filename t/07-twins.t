@@ -233,6 +233,7 @@ tries("admin add", ["--email", "new\@example.org"], object => $uuid, how => "wri
 tries("admin list", [], how => "reads");
 tries("admin remove", ["--email", "boss\@example.org"], object => $uuid, how => "writes");
 tries("enrollment list", [], how => "reads");
+tries("enrollment show", [$waits], how => "reads", bare => 1);
 tries("enrollment approve", [$waits], how => "writes", bare => 1);
 tries("enrollment reject", [$other], how => "writes", bare => 1);
 tries("enrollment stop", [$runs], how => "writes", bare => 1);

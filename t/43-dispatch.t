@@ -212,6 +212,14 @@ subtest "a mail server that refuses, or not today" => sub {
         emails => ["2.450\@x.example"] });
     $worker->once;
     is(states_of($w->enrollment($id)), "email scheduled", "450: another time");
+    my ($made, $step) = @{$w->ctl_json("enrollment", "show", $id)};
+    is_deeply([@$made{qw(step job attempts next_at last_error)}],
+        [undef, "generate.steps", 1, undef, undef],
+        "enrollment show: its steps were made");
+    is_deeply([@$step{qw(step channel status sent_at job attempts)}],
+        [1, "email", "scheduled", undef, "sequence.step", 1], "the step was tried");
+    like($step->{last_error}, qr/answered 450/, "and why it was not sent");
+    cmp_ok($step->{next_at}, "gt", $step->{scheduled_for}, "it will be tried again");
     $worker->hurry;
     $worker->hurry;
     my $e = $w->enrollment($id);
@@ -225,6 +233,9 @@ subtest "a mail server that refuses, or not today" => sub {
     $worker->once;
     $e = $w->enrollment($id);
     is(states_of($e), "email failed", "550: never");
+    $step = $w->ctl_json("enrollment", "show", $id)->[-1];
+    is_deeply([@$step{qw(status next_at)}], ["failed", undef], "it is not tried again");
+    like($step->{last_error}, qr/answered 550/, "and why");
     is($e->{status}, "failed", "11.7 dispatch fails: failed");
     like($e->{generation_error}, qr/550/, "with the server's code");
     unlike($worker->log_text, qr/x\.example/,

@@ -134,6 +134,39 @@ crm_error_t *ctl_enrollment_list(ctl_t *ctl)
     return NULL;
 }
 
+/* The steps of the enrollment $2 of the workspace $1, each with the last job that was
+ * to send it; before them the jobs that are of none: what makes the steps, and asks
+ * admins. */
+#define STEPS \
+    "SELECT s.sort_order, s.channel, s.status, s.scheduled_for, s.sent_at, j.kind," \
+    " j.attempts, CASE WHEN j.state IN ('ready', 'leased') THEN j.run_at END," \
+    " coalesce(s.error, j.last_error) FROM (SELECT * FROM crmapi.enrollment_step" \
+    " WHERE workspace_id = $1::uuid AND enrollment_id = $2::uuid) s" \
+    " FULL JOIN (SELECT DISTINCT ON (kind, payload ->> 'step_id') *" \
+    " FROM crmapi.job WHERE workspace_id = $1::uuid AND lane <> 'webhook'" \
+    " AND crmapi.job_about(payload) = $2::text" \
+    " ORDER BY kind, payload ->> 'step_id', id DESC) j" \
+    " ON j.payload ->> 'step_id' = s.id::text" \
+    " ORDER BY s.sort_order NULLS FIRST, j.id"
+
+crm_error_t *ctl_enrollment_show(ctl_t *ctl)
+{
+    static const ctl_column_t columns[] = {
+        {"step", 'n'}, {"channel", 's'}, {"status", 's'}, {"scheduled_for", 't'},
+        {"sent_at", 't'}, {"job", 's'}, {"attempts", 'n'}, {"next_at", 't'},
+        {"last_error", 's'}, {NULL, 0}
+    };
+    char id[CRM_UUID_LEN + 1];
+    const char *values[2] = {NULL, id};
+    PGresult *result;
+
+    CRM_ERR(ctl_uuid(id, ctl, "ID", ctl->args[0]));
+    CRM_ERR(ctl_owner(&values[0], ctl, CTL_OWNERS("enrollment"), id));
+    CRM_ERR(ctl_query(&result, ctl, STEPS, 2, values));
+    ctl_print(ctl, result, columns, 0);
+    return NULL;
+}
+
 /* Apply MOVE to the enrollment in the operand. */
 static crm_error_t *move(ctl_t *ctl, const crm_move_t *what)
 {

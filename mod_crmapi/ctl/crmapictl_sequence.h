@@ -13,6 +13,7 @@ crm_error_t *ctl_enrollment_approve(ctl_t *ctl);
 crm_error_t *ctl_enrollment_reject(ctl_t *ctl);
 crm_error_t *ctl_enrollment_stop(ctl_t *ctl);
 crm_error_t *ctl_enrollment_list(ctl_t *ctl);
+crm_error_t *ctl_enrollment_show(ctl_t *ctl);
 crm_error_t *ctl_suppress_add(ctl_t *ctl);
 crm_error_t *ctl_suppress_remove(ctl_t *ctl);
 crm_error_t *ctl_suppress_list(ctl_t *ctl);
