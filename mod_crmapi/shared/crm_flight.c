@@ -12,10 +12,15 @@
 #include "crm_limit.h"
 #include "crm_robust.h"
 
+/* A look-up that takes longer is not waited for. Its process has stopped, or was
+ * killed, and its number is another one's now. */
+#define STALE_US APR_INT64_C(10000000)
+
 /* A place: a look-up under way, or the last one that was. It is in use while
  * STATE is CRM_FLIGHT_RUNNING. */
 typedef struct place_t {
     apr_uint64_t ticket;
+    apr_int64_t begun;
     apr_int64_t sent;
     apr_uint32_t state;
     apr_uint32_t charged;
@@ -54,12 +59,13 @@ static void unlock(crm_flights_t *flights)
     pthread_mutex_unlock(&flights->lock);
 }
 
-/* Return whether PLACE's look-up is under way. If its process was killed, it is
- * not any more. The lock is held. */
+/* Return whether PLACE's look-up is under way. If its process was killed, or it is
+ * too old, it is not any more. The lock is held. */
 static int is_running(place_t *place)
 {
     if (place->state == CRM_FLIGHT_RUNNING
-        && kill((pid_t)place->process, 0) && errno == ESRCH) {
+        && (crm_limit_clock() - place->begun > STALE_US
+            || (kill((pid_t)place->process, 0) && errno == ESRCH))) {
         place->state = CRM_FLIGHT_NONE;
     }
     return place->state == CRM_FLIGHT_RUNNING;
@@ -104,6 +110,7 @@ static void fill(place_t *place, const crm_flight_key_t *key,
                  apr_uint64_t ticket)
 {
     place->ticket = ticket;
+    place->begun = crm_limit_clock();
     place->sent = 0;
     place->charged = 0;
     place->realm = key->realm;

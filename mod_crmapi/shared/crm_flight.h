@@ -15,7 +15,8 @@
 
 /* The state of a look-up. */
 typedef enum crm_flight_state_t {
-    CRM_FLIGHT_NONE,            /* it is forgotten, or its process was killed */
+    CRM_FLIGHT_NONE,            /* it is forgotten, or its process has stopped or
+                                   was killed */
     CRM_FLIGHT_RUNNING,
     CRM_FLIGHT_KNOWN,           /* the key is in shared memory now */
     CRM_FLIGHT_UNKNOWN,
@@ -24,7 +25,8 @@ typedef enum crm_flight_state_t {
 } crm_flight_state_t;
 
 /* Look-ups, in shared memory of all processes of the host, of crm_flights_size()
- * bytes. Killing a process does no harm to others. */
+ * bytes. A process that is killed does no harm to others, nor for long one that
+ * stops. */
 typedef struct crm_flights_t crm_flights_t;
 
 /* A look-up, as a thread knows it. */

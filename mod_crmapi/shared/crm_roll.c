@@ -18,8 +18,8 @@
 #define PAUSE_MIN APR_INT64_C(100000)
 #define PAUSE_MAX APR_INT64_C(1000000)
 
-/* A reading that takes longer than this belongs to a process that was killed. */
-#define STALE_US APR_INT64_C(60000000)
+/* A reading that takes longer belongs to a process that has stopped or was killed. */
+#define STALE_US APR_INT64_C(10000000)
 
 /* Return PRINT, the first bytes of a hash, changed by REALM: a key of one database
  * is not one of another. 0 means that there is none. */

@@ -9,6 +9,7 @@
 #include "crm_check.h"
 
 #include "crm_flight.h"
+#include "crm_limit.h"
 #include "crm_roll.h"
 
 #define REALM 7
@@ -26,8 +27,18 @@ static void set_up(void)
     ck_assert(crm_flights_init(flights));
 }
 
+/* The clock, which a test may set ahead. */
+static apr_int64_t ahead;
+
+static apr_int64_t odd_clock(void)
+{
+    return APR_INT64_C(1000000000) + ahead;
+}
+
 static void tear_down(void)
 {
+    crm_limit_set_clock(NULL);
+    ahead = 0;
     free(roll);
     munmap(flights, crm_flights_size());
 }
@@ -127,6 +138,20 @@ START_TEST(one_thread_reads_it_and_not_again_at_once)
     ck_assert_int_ne(began, 0);
     crm_roll_end(&state, began, 1);
     ck_assert(!state.failed && state.read == began);
+}
+END_TEST
+
+START_TEST(a_process_that_stops_while_it_reads_is_not_waited_for)
+{
+    crm_roll_state_t state = {0};
+    apr_int64_t began;
+
+    crm_limit_set_clock(odd_clock);
+    began = crm_roll_begin(&state);
+    ahead = 9000000;
+    ck_assert_int_eq(crm_roll_begin(&state), 0);
+    ahead = 11000000;
+    ck_assert_int_eq(crm_roll_begin(&state), began + 11000000);
 }
 END_TEST
 
@@ -231,6 +256,29 @@ START_TEST(the_look_up_of_a_killed_process_has_ended)
 }
 END_TEST
 
+/* Or its number has become that of another one. */
+START_TEST(the_look_up_of_a_process_that_stops_is_not_waited_for)
+{
+    crm_flight_t first, second, third;
+
+    crm_limit_set_clock(odd_clock);
+    ck_assert(begin(&first, 1, "a"));
+    crm_flight_send(&first, 1);
+    ahead = 9000000;
+    ck_assert(!begin(&second, 1, "a"));
+    ahead = 11000000;
+    ck_assert_int_eq(crm_flight_look(NULL, &second), CRM_FLIGHT_NONE);
+    ck_assert(begin(&second, 1, "a"));
+    crm_flight_send(&second, 0);
+    ck_assert(!crm_flight_others(&second));
+    crm_flight_end(&first, CRM_FLIGHT_UNKNOWN);
+    ck_assert_int_eq(crm_flight_look(NULL, &second), CRM_FLIGHT_RUNNING);
+    crm_flight_end(&second, CRM_FLIGHT_KNOWN);
+    ck_assert_int_eq(crm_flight_look(NULL, &second), CRM_FLIGHT_KNOWN);
+    ck_assert(begin(&third, 1, "a"));
+}
+END_TEST
+
 START_TEST(what_finds_no_place_is_looked_up_alone)
 {
     crm_flight_t flight[CRM_FLIGHT_PLACES], more;
@@ -260,11 +308,13 @@ int main(void)
     tcase_add_test(tcase, one_without_keys_has_none);
     tcase_add_test(tcase, what_is_struck_is_off_until_it_is_added_again);
     tcase_add_test(tcase, one_thread_reads_it_and_not_again_at_once);
+    tcase_add_test(tcase, a_process_that_stops_while_it_reads_is_not_waited_for);
     tcase_add_test(tcase, equal_keys_share_a_look_up);
     tcase_add_test(tcase, each_database_has_its_own_keys);
     tcase_add_test(tcase, who_waits_is_not_told_of_another_look_up);
     tcase_add_test(tcase, only_charges_to_the_same_network_may_come_back);
     tcase_add_test(tcase, the_look_up_of_a_killed_process_has_ended);
+    tcase_add_test(tcase, the_look_up_of_a_process_that_stops_is_not_waited_for);
     tcase_add_test(tcase, what_finds_no_place_is_looked_up_alone);
     suite_add_tcase(suite, tcase);
     return crm_check_main(suite);
