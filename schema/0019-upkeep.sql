@@ -40,33 +40,6 @@ $$;
 
 -- ---- what they do ----------------------------------------------------------
 
--- Analyze the table that has grown most since it was analyzed, if any has become twice
--- as large; return how many, 1 or 0. Sessions have made their plans for the table as it
--- was: on the first day of a site, one that reads all of a table for each row of
--- another. ANALYZE makes all of them plan again. Autovacuum does it, too, but a minute
--- later, or when it has time. A file of a few pages takes no time, however it is read.
--- No row and no statement of the API waits for it. For the worker.
-CREATE FUNCTION crmapi.analyze_grown() RETURNS integer
-    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-    page CONSTANT integer := current_setting('block_size');
-    grown record;
-BEGIN
-    SELECT c.oid, c.relpages INTO grown FROM pg_class c
-    WHERE c.relnamespace = 'crmapi'::regnamespace AND c.relkind = 'r'
-      AND pg_relation_size(c.oid) > (8 + 2 * c.relpages::bigint) * page
-    ORDER BY pg_relation_size(c.oid) / greatest(c.relpages, 1) DESC LIMIT 1;
-    IF NOT FOUND THEN
-        RETURN 0;
-    END IF;
-    -- a table that somebody else analyzes, or that a migration changes, is left to them
-    EXECUTE format('ANALYZE (SKIP_LOCKED) %s', grown.oid::regclass);
-    RETURN (SELECT count(*) FROM pg_class c
-            WHERE c.oid = grown.oid AND c.relpages > grown.relpages);
-END
-$$;
-
 -- Make the jobs ready again whose lease has expired; return how many. In the
 -- first ten seconds of the server none: daemons get time to reconnect. Locks:
 -- job, skipping locked ones. For the worker.
@@ -725,5 +698,51 @@ BEGIN
         done := done + gone;
     END LOOP;
     RETURN done;
+END
+$$;
+
+-- ---- what statements are planned for ---------------------------------------
+
+-- Analyze the table that has grown most since it was analyzed, if any has become twice
+-- as large; return how many, 1 or 0. Sessions have made their plans for the table as it
+-- was: on the first day of a site, one that reads all of a table for each row of
+-- another. ANALYZE makes all of them plan again. Autovacuum does it, too, but a minute
+-- later, or when it has time. A file of a few pages takes no time, however it is read.
+-- No row and no statement of the API waits for it. For the worker.
+CREATE FUNCTION crmapi.analyze_grown() RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    page CONSTANT integer := current_setting('block_size');
+    grown record;
+BEGIN
+    SELECT c.oid, c.relpages INTO grown FROM pg_class c
+    WHERE c.relnamespace = 'crmapi'::regnamespace AND c.relkind = 'r'
+      AND pg_relation_size(c.oid) > (8 + 2 * c.relpages::bigint) * page
+    ORDER BY pg_relation_size(c.oid) / greatest(c.relpages, 1) DESC LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    -- a table that somebody else analyzes, or that a migration changes, is left to them
+    EXECUTE format('ANALYZE (SKIP_LOCKED) %s', grown.oid::regclass);
+    RETURN (SELECT count(*) FROM pg_class c
+            WHERE c.oid = grown.oid AND c.relpages > grown.relpages);
+END
+$$;
+
+-- A session plans a statement once for all workspaces, so it has to suit the largest
+-- one: these tables count as those of one workspace. By the average of one large and a
+-- thousand small workspaces, a list of the large one would read all its rows. Their
+-- indexes begin with workspace_id, so a small one reads its own rows at most.
+DO $$
+DECLARE
+    name text;
+BEGIN
+    FOREACH name IN ARRAY ARRAY['company', 'contact', 'contact_change',
+        'pipeline_card', 'activity', 'conversation', 'message', 'submission',
+        'sequence', 'enrollment', 'enrollment_step', 'suppression'] LOOP
+        EXECUTE format('ALTER TABLE crmapi.%I ALTER COLUMN workspace_id'
+            ' SET (n_distinct = 1)', name);
+    END LOOP;
 END
 $$;
