@@ -109,6 +109,7 @@ subtest "values of options, if they say nothing about people and are no secrets"
         my ($row) = grep { $_->{action} eq $words } rows();
         is_deeply($row->{details}, { %$kept, map { $_ => undef }
             keys %$named }, $words);
+        isnt($row->{object_id} // "", "-", "$words: a file is no object");
         my ($help) = (crmapictl(undef, split(/ /, $words), "--help"))[1];
         my %left = map { $_ => 1 } $help =~ /^  --([a-z-]+) [A-Z]/mg;
         delete @left{keys %options, qw(workspace database timeout email phone

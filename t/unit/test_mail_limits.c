@@ -512,8 +512,9 @@ static const struct {
      "=?a?q?=ff?=\n =?b?q?=ff?=\n ", 65000},
 };
 
-/* Read a mail of COUNT letters in the CHARSET. */
-static void read_letters(crm_mail_t *mail, const char *charset, int count)
+/* Read a mail of three texts in the CHARSET, each COUNT times LETTER. */
+static void read_letters(crm_mail_t *mail, const char *charset, const char *letter,
+                         int count)
 {
     crm_buf_t *buf = begin("Content-Type: multipart/mixed; boundary=b\n\n");
 
@@ -521,7 +522,7 @@ static void read_letters(crm_mail_t *mail, const char *charset, int count)
         crm_buf_printf(buf, "--b\nContent-Type: text/plain; charset=%s\n\n",
                        charset);
         for (int j = 0; j < count; j++) {
-            crm_buf_putc(buf, 'a');
+            crm_buf_puts(buf, letter);
         }
         crm_buf_puts(buf, "\n");
     }
@@ -533,13 +534,17 @@ START_TEST(a_mib_of_a_text_is_read)
 {
     crm_mail_t mail;
 
-    read_letters(&mail, "utf-8", MIB / 2);
+    read_letters(&mail, "utf-8", "a", MIB / 2);
     ck_assert_uint_eq(mail.text_cut, 3 * (MIB / 2 + 1) + 4 - CRM_MAIL_TEXT_MAX);
     check_truncated(&mail, NULL);
-    read_letters(&mail, "utf-8", MIB + 1);
+    read_letters(&mail, "utf-8", "a", MIB + 1);
     ck_assert_uint_eq(mail.text_cut, 2 * MIB + 1 - CRM_MAIL_TEXT_MAX);
     check_truncated(&mail, "text");
-    read_letters(&mail, "iso-2022-kr", MIB + 1);
+    read_letters(&mail, "iso-2022-kr", "a", MIB + 1);
+    check_truncated(&mail, "text");
+    /* of three bytes each: one is read or not, and the last text has what is left */
+    read_letters(&mail, "utf-8", "…", MIB / 3 + 1);
+    ck_assert_uint_eq(mail.text_cut, 2 * (MIB / 3) + 1 + 3 - CRM_MAIL_TEXT_MAX);
     check_truncated(&mail, "text");
 }
 END_TEST
