@@ -857,7 +857,8 @@ subtest "crmapictl webhook" => sub {
     my @events = ("add", "--workspace", $w->id, "--url", "https://x.org/",
         "--events");
     $fails->(qr/--events/, @events, $_) for "", "contact.undone",
-        "contact.created,contact.x", "contact.created;form.submitted", ",";
+        "contact.created,contact.x", "contact.created;form.submitted", ",",
+        "contact*", "con.*", "*.created", ".*", "**", "contact.**", "contact.*,deal.*";
     $fails->(qr/^crmapictl: --events must be of contact\.created,.* contact\.merged,/,
         @events, "contact.change");
     $fails->(qr/^crmapictl: --url must be(?!.*--events)/, @add, "hook");
@@ -873,6 +874,15 @@ subtest "crmapictl webhook" => sub {
         . " (RFC 3986 3.1)") for @two;
     is_deeply([map { $_->{url} } @{$w->ctl_json("webhook", "list", "--workspace",
         $w->id)}], \@two, "list: oldest first");
+    my $many = workspace($httpd, twin => 0);
+    my %types = map { $_ => [sort @{$many->ctl_json("webhook", @events[0, 1], $many->id,
+        @events[3 .. 5], $_)->{events}}] } "*", "company.*", "form.*,company.updated";
+    is_deeply($types{"company.*"}, [map { "company.$_" } qw(created deleted updated)],
+        "all of a resource");
+    is_deeply($types{"form.*,company.updated"}, ["company.updated", "form.submitted"],
+        "beside one");
+    is_deeply($types{"*"}, [sort keys %{$many->client->get(
+        "/api/v1/openapi.json")->json->{webhooks}}], "all that the document has");
     my ($id, $secret) = split /\t/, $w->ctl("webhook", @events,
         "form.submitted,contact.created,form.submitted");
     like($secret, qr{^whsec_[A-Za-z0-9+/]{43}=$}, "add prints the secret");

@@ -7,6 +7,7 @@
 
 #include "apr_strings.h"
 
+#include "crm_resources.h"
 #include "crm_time.h"
 #include "crm_type_list.h"
 #include "crm_uuid.h"
@@ -40,15 +41,32 @@ static const ctl_column_t delivery_columns[] = {
     {"http_status", 'n'}, {"error", 's'}, {"answer", 's'}, {NULL, 0}
 };
 
-/* Set *EVENTS_P to --events, names separated by commas. */
+/* Add the types of events that PART names to TYPES: one, those of a resource
+ * ("contact.*"), or all ("*"). Return whether there are any. */
+static int add_types(apr_array_header_t *types, const char *part)
+{
+    size_t len = strlen(part);
+    int many = len && part[len - 1] == '*' && (len == 1 || part[len - 2] == '.');
+    int before = types->nelts;
+
+    for (const crm_event_type_t *type = crm_event_types; type->type; type++) {
+        if (many ? !strncmp(type->type, part, len - 1) : !strcmp(type->type, part)) {
+            APR_ARRAY_PUSH(types, const char *) = type->type;
+        }
+    }
+    return types->nelts > before;
+}
+
+/* Set *EVENTS_P to the types that --events names, separated by commas. */
 static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
 {
-    apr_array_header_t *types = crm_type_parts(ctl->options[CTL_EVENTS],
+    apr_array_header_t *parts = crm_type_parts(ctl->options[CTL_EVENTS],
                                                ctl->pool);
-    int known = types->nelts > 0;
+    apr_array_header_t *types = apr_array_make(ctl->pool, 8, sizeof(const char *));
+    int known = parts->nelts > 0;
 
-    for (int i = 0; i < types->nelts; i++) {
-        known &= crm_event_is_type(APR_ARRAY_IDX(types, i, const char *));
+    for (int i = 0; i < parts->nelts; i++) {
+        known &= add_types(types, APR_ARRAY_IDX(parts, i, const char *));
     }
     *events_p = apr_array_pstrcat(ctl->pool, types, ',');
     return known ? NULL
