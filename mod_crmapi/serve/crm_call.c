@@ -391,14 +391,18 @@ void crm_call_wait(crm_call_t *call)
     response->waits = response->wait_until > crm_time_monotonic();
 }
 
+static crm_error_t *refuse_coding(const crm_call_t *call)
+{
+    return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, "The body must not be "
+                            "encoded (Content-Encoding)", call->pool);
+}
+
 crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,
                            crm_call_t *call)
 {
     if (is_encoded(call->request)
         && !call->service->decodes(call->request->baton)) {
-        return crm_error_create(CRM_E_UNSUPPORTED_MEDIA_TYPE, "The body must "
-                                "not be encoded (Content-Encoding)",
-                                call->pool);
+        return refuse_coding(call);
     }
     crm_call_release(call);
     if (call->body) {           /* the call is served again */
@@ -408,6 +412,9 @@ crm_error_t *crm_call_body(const char **data_p, apr_size_t *len_p,
     }
     CRM_ERR(call->service->read_body(data_p, len_p, call->route->max_body,
                                      call->request->baton, call->pool));
+    if (is_encoded(call->request)) {
+        return refuse_coding(call);     /* the header has what is left */
+    }
     call->body = *data_p;
     call->body_len = *len_p;
     return NULL;

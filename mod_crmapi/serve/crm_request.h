@@ -77,7 +77,8 @@ typedef struct crm_service_t {
      * CRM_E_BAD_REQUEST (it ended early), CRM_E_REQUEST_TIMEOUT. */
     crm_error_t *(*read_body)(const char **data_p, apr_size_t *len_p,
                               apr_size_t max, void *baton, apr_pool_t *pool);
-    /* Return whether the site decodes bodies itself (mod_deflate). */
+    /* Return whether the site decodes bodies itself (mod_deflate): of what READ_BODY
+     * has decoded, the Content-Encoding does not tell any more. */
     int (*decodes)(void *baton);
     /* Return whether the client has closed the connection. */
     int (*aborted)(void *baton);
