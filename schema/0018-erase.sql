@@ -146,10 +146,10 @@ END
 $$;
 
 -- The person CONTACTS, MAILS, PHONES, with all addresses of the contacts and all
--- contacts that have, or had, one of the addresses. Each of them is looked up once:
--- UNION leaves out what is there already. Internal.
-CREATE FUNCTION crmapi.person_whole(workspace uuid, INOUT contacts uuid[],
-                                    INOUT mails text[], INOUT phones text[])
+-- contacts that have one of the addresses. Each of them is looked up once: UNION leaves
+-- out what is there already. Internal.
+CREATE FUNCTION crmapi.person_now(workspace uuid, INOUT contacts uuid[],
+                                  INOUT mails text[], INOUT phones text[])
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     WITH RECURSIVE person (kind, key) AS (
@@ -165,6 +165,17 @@ BEGIN
         coalesce(array_agg(p.key) FILTER (WHERE p.kind = 'mail'), '{}'),
         coalesce(array_agg(p.key) FILTER (WHERE p.kind = 'phone'), '{}')
     INTO contacts, mails, phones FROM person p;
+END
+$$;
+
+-- The person CONTACTS, MAILS, PHONES as person_now() has it, with the contacts that are
+-- no more: that reads all enrollments and events of WORKSPACE. Internal.
+CREATE FUNCTION crmapi.person_whole(workspace uuid, INOUT contacts uuid[],
+                                    INOUT mails text[], INOUT phones text[])
+    LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT n.* INTO contacts, mails, phones
+    FROM crmapi.person_now(workspace, contacts, mails, phones) n;
     contacts := ARRAY(
         SELECT unnest(contacts)
         UNION
@@ -599,7 +610,7 @@ END
 $$;
 
 -- Whether an erasure in WORKSPACE may take longer than a request: it reads all stored
--- answers and results of intake, and looks at all events. Internal.
+-- answers and results of intake, and looks at all enrollments and events. Internal.
 CREATE FUNCTION crmapi.erase_is_long(workspace uuid) RETURNS boolean
     LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -607,6 +618,8 @@ BEGIN
                    WHERE a.workspace_id = erase_is_long.workspace OFFSET 20000)
         OR EXISTS (SELECT FROM crmapi.intake_event i
                    WHERE i.workspace_id = erase_is_long.workspace OFFSET 20000)
+        OR EXISTS (SELECT FROM crmapi.enrollment e
+                   WHERE e.workspace_id = erase_is_long.workspace OFFSET 200000)
         OR EXISTS (SELECT FROM crmapi.event v
                    WHERE v.workspace_id = erase_is_long.workspace OFFSET 200000);
 END
@@ -673,14 +686,16 @@ BEGIN
         PERFORM crmapi.audit_add(workspace, 'key', key::text, origin,
             'contact erase', 'contact', contact::text, '{}');
     END IF;
-    SELECT p.* INTO who FROM crmapi.person(workspace, contact, NULL, NULL) p;
     IF NOT late AND crmapi.erase_is_long(workspace) THEN
+        -- contacts that are no more have no live enrollment
         PERFORM crmapi.erase_busy(workspace, ARRAY(
-            SELECT e.id FROM crmapi.enrollment e
-            WHERE e.workspace_id = contact_erase.workspace
-              AND e.contact_id = ANY (who.contacts)), '{}', '{}');
+            SELECT e.id FROM crmapi.person_now(workspace, ARRAY[contact], '{}',
+                                               '{}') n
+            JOIN crmapi.enrollment e ON e.workspace_id = contact_erase.workspace
+                AND e.contact_id = ANY (n.contacts)), '{}', '{}');
         RETURN crmapi.erase_later(workspace, contact);
     END IF;
+    SELECT p.* INTO who FROM crmapi.person(workspace, contact, NULL, NULL) p;
     IF crmapi.erase(workspace, who.contacts, who.mails, who.phones, true) IS NULL
     THEN
         RETURN CASE WHEN late THEN 'busy'

@@ -489,7 +489,17 @@ subtest "in a large workspace crmapid erases" => sub {
     sql($database, "INSERT INTO crmapi.intake_event (workspace_id, event_id)
         SELECT '@{[$w->id]}', 'many-' || n FROM generate_series(1, 20001) n");
     my $id = $w->contact(emails => ["large-$MAIL"])->{id};
+    # another contact of the person, to whom a sequence writes
+    $w->contact(emails => ["other-$MAIL", "large-$MAIL"]);
+    my $template = $w->template([{ email_subject => "S", email_body => "B" }]);
+    my $enrollment = $w->start($template, auto_approve => false, contact => {
+        emails => ["other-$MAIL"] })->{enrollment_id};
+    my $gone = sql($database, "SELECT pg_get_functiondef('crmapi.person_gone'::regproc)");
+    sql($database, $gone =~ s/\bBEGIN\b/BEGIN RAISE EXCEPTION 'it takes long';/r);
     is(erase($id), "pending", "it is told");
+    sql($database, $gone);
+    is(sql($database, "SELECT stop_reason FROM crmapi.enrollment
+        WHERE id = '$enrollment'"), "contact_erased", "nothing more is sent");
     status_is($c->get("/api/v1/contacts/$id"), 200, "it is still there");
     $worker->once;
     status_is($c->get("/api/v1/contacts/$id"), 404, "crmapid erases it");
