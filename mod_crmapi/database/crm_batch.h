@@ -38,8 +38,9 @@ typedef struct crm_conn_source_t {
                             void *baton);
     void (*release)(void *baton);
     /* Add CHANGE (1, 0 or -1) to the number of threads that wait for the
-     * database without a connection of their own. Return whether the database
-     * hangs and too many wait, so that this thread must not wait. */
+     * database without a connection of their own. Return 1 if the database hangs and
+     * too many wait, so that this thread must not wait, unless its write was sent; 2 if
+     * it must not wait even then, because there are other databases. */
     int (*add_waiting)(int change, void *baton);
     apr_interval_time_t wait;   /* time limit of the wait for a connection */
     void *baton;

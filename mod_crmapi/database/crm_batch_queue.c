@@ -178,16 +178,17 @@ static int is_turn(const crm_queue_t *queue, apr_interval_time_t now)
 }
 
 /* Set the verdict of CALL, which has none, at the time NOW.
- * 1. Give up when late or OVERLOADED, but not while its batch is being built. A
- *    write that was sent must not be sent again.
+ * 1. Give up when late or OVERLOADED (add_waiting()), but not while its batch is being
+ *    built. A write that was sent must not be sent again.
  * 2. Lead if no one does. */
 static void decide(const crm_batch_call_t *call, crm_batch_waiter_t *waiter,
                    apr_interval_time_t now, int overloaded)
 {
     crm_queue_t *queue = call->queue;
     int late = !waiter->batch && now >= call->came + call->source->wait;
+    int gives_up = late || overloaded > (waiter->batch && queue->writes);
 
-    if ((overloaded || late) && (!waiter->batch || waiter->batch->built)) {
+    if (gives_up && (!waiter->batch || waiter->batch->built)) {
         crm_waiter_decide(waiter, waiter->batch && queue->writes
                                   ? CRM_VERDICT_LOST : CRM_VERDICT_ALONE);
         wake_next(queue);

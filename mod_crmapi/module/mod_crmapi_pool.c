@@ -30,9 +30,9 @@ APLOG_USE_MODULE(crmapi);
 #define FEW_FOR apr_time_from_sec(1)
 
 /* A database hangs if no connection was released for this time: one of several, and one
- * that is alone. By default, a request does not wait longer for a connection. */
+ * that is alone. */
 #define HANGS_AFTER apr_time_from_msec(500)
-#define HANGS_ALONE_AFTER apr_time_from_sec(2)
+#define HANGS_ALONE_AFTER apr_time_from_sec(5)
 
 static apr_array_header_t *pools;       /* of crmapi_pool_t * */
 
@@ -285,6 +285,14 @@ static int is_full(const crmapi_pool_t *pool)
                    && crm_time_monotonic() < pool->few_until));
 }
 
+/* Return whether POOL's database hangs, if it is in use. */
+static int stands_still(const crmapi_pool_t *pool)
+{
+    return crm_time_monotonic()
+           - __atomic_load_n(&pool->moved, __ATOMIC_RELAXED)
+           > pool->hangs_after;
+}
+
 /* Return whether POOL's database hangs, and its threads with MORE others exceed
  * its share. */
 static int is_overloaded(const crmapi_pool_t *pool, int more)
@@ -293,7 +301,7 @@ static int is_overloaded(const crmapi_pool_t *pool, int more)
                 + __atomic_load_n(&pool->sharing, __ATOMIC_RELAXED);
 
     return pool->share && count > pool->share && pool->used
-           && crm_time_monotonic() - pool->moved > pool->hangs_after;
+           && stands_still(pool);
 }
 
 /* Add CHANGE to the number of threads that wait for a place in POOL. Its mutex
@@ -345,7 +353,7 @@ static apr_interval_time_t wait_free(crmapi_pool_t *pool,
 static void take_place(crmapi_pool_t *pool)
 {
     if (!pool->used) {
-        pool->moved = crm_time_monotonic();
+        __atomic_store_n(&pool->moved, crm_time_monotonic(), __ATOMIC_RELAXED);
     }
     pool->used++;
     crmapi_metrics_used(1);
@@ -402,10 +410,13 @@ int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change)
         return 0;
     }
     __atomic_add_fetch(&pool->sharing, change, __ATOMIC_RELAXED);
+    if (!stands_still(pool)) {
+        return 0;
+    }
     pthread_mutex_lock(pool->mutex);
     overloaded = is_overloaded(pool, 0);
     pthread_mutex_unlock(pool->mutex);
-    return overloaded;
+    return !overloaded ? 0 : pools->nelts > 1 ? 2 : 1;
 }
 
 /* Release a place in POOL, whose mutex is held. */
@@ -421,7 +432,7 @@ void crmapi_pool_leave(crmapi_pool_t *pool, int served)
     pthread_mutex_lock(pool->mutex);
     free_place(pool);
     if (served) {
-        pool->moved = crm_time_monotonic();
+        __atomic_store_n(&pool->moved, crm_time_monotonic(), __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(pool->mutex);
 }

@@ -89,7 +89,7 @@ typedef struct crmapi_pool_t {
     int sharing;                /* threads that wait for another thread's
                                    statement; atomic */
     apr_time_t moved;           /* time of the last release, or of the first
-                                   use after all were free */
+                                   use after all were free; atomic */
 } crmapi_pool_t;
 
 /* Take a place in POOL. Wait for it at most WAIT, which is 0 or more, and set
@@ -102,8 +102,9 @@ int crmapi_pool_enter(apr_interval_time_t *waited_p, crmapi_pool_t *pool,
 void crmapi_pool_enter_always(crmapi_pool_t *pool);
 
 /* Add CHANGE to the number of threads that wait, without a place, for another
- * thread's statement. Return whether they must stop waiting, because the
- * database hangs and its requests hold more than their share of the threads. */
+ * thread's statement. Return whether they must stop waiting, because the database hangs
+ * and its requests hold more than their share of the threads: see add_waiting() of
+ * crm_conn_source_t. */
 int crmapi_pool_add_waiting(crmapi_pool_t *pool, int change);
 
 /* Release a place in POOL. SERVED: its connection was usable. */

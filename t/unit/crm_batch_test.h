@@ -63,6 +63,7 @@ static struct {
     int overloaded;             /* add_waiting() says so */
     int sharing;                /* sum of its changes */
     int joined;                 /* how often it grew */
+    int asked;                  /* how often it was asked while overloaded */
 } gate;
 
 /* A request in a thread of its own. */
@@ -163,6 +164,7 @@ static inline int add_waiting(int change, void *baton)
     gate.sharing += change;
     gate.joined += change > 0;
     overloaded = gate.overloaded;
+    gate.asked += overloaded && !change;
     pthread_mutex_unlock(&gate.lock);
     return overloaded;
 }

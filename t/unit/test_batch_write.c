@@ -134,8 +134,9 @@ START_TEST(lost_inserts_are_not_repeated)
 }
 END_TEST
 
-/* One that does not wait for it does not run it again either. */
-START_TEST(inserts_are_not_left)
+/* Send a statement of two inserts that does not end yet; then the database hangs at
+ * LEVEL: see add_waiting(). */
+static void hang_in_inserts(int level)
 {
     for (int i = 0; i < 2; i++) {
         prepare_write(i, 0, 1, i, apr_itoa(pool, i))->text = INSERT_AWAITED;
@@ -144,7 +145,24 @@ START_TEST(inserts_are_not_left)
     gather(2);
     gate_set(&gate.closed, 0);
     WAIT_FOR(*look(ASLEEP) == '1');
-    gate_set(&gate.overloaded, 1);
+    gate_set(&gate.overloaded, level);
+}
+
+START_TEST(inserts_are_waited_for)
+{
+    hang_in_inserts(1);
+    WAIT_FOR(gate_read(&gate.asked) > 1);
+    look("SELECT pg_advisory_unlock(7)");
+    join(2);
+    ck_assert_str_eq(value(&clients[0], 0, 0), "0");
+    ck_assert_str_eq(value(&clients[1], 0, 0), "1");
+}
+END_TEST
+
+/* One that does not wait for it does not run it again either. */
+START_TEST(inserts_are_not_left)
+{
+    hang_in_inserts(2);
     WAIT_FOR(is_done(&clients[1]));
     ck_assert_ptr_nonnull(clients[1].error);
     ck_assert_ptr_nonnull(strstr(clients[1].error->log, "CRM2006"));
@@ -281,6 +299,7 @@ int main(void)
     tcase_add_test(tcase, failed_inserts_did_nothing);
     tcase_add_test(tcase, refused_inserts_did_nothing);
     tcase_add_test(tcase, lost_inserts_are_not_repeated);
+    tcase_add_test(tcase, inserts_are_waited_for);
     tcase_add_test(tcase, inserts_are_not_left);
     tcase_add_test(tcase, answered_inserts_are_not_repeated);
     tcase_add_test(tcase, unconfirmed_inserts_are_not_repeated);
