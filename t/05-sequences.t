@@ -161,6 +161,21 @@ subtest "what was sent while its contact is deleted is recorded" => sub {
     }
 };
 
+subtest "a step's new conversation says from its beginning who it is with" => sub {
+    my $s = space();
+    sql($db, "SELECT crmapi.event_log('$s->{id}', true)");
+    my $e = enrolled($s, status => "approved", steps => [
+        { to_identifier => "a\@x.example", email_subject => "S" },
+        { channel => "sms", to_identifier => "+49301", sms_body => "M",
+            email_subject => undef }]);
+    sent($s, $e, $_, "2026-12-04 10:00:00Z") for 1, 2;
+    is_deeply([map { ref $_ ? $_->[0] : $_ } sql($db, "SELECT concat_ws('|',
+        coalesce(v.fields ->> 'email', ''), coalesce(v.fields ->> 'phone_number', ''),
+        coalesce(v.fields ->> 'subject', '')) FROM crmapi.event v WHERE
+        v.workspace_id = '$s->{id}' AND v.type = 'conversation.created' ORDER BY v.id")],
+        ["a\@x.example||S", "|+49301|"], "of a mail, of an SMS");
+};
+
 subtest "an agent's limit is for a day of its workspace's time zone" => sub {
     my $s = space();
     sql($db, "UPDATE crmapi.workspace SET time_zone = 'Asia/Tokyo'
