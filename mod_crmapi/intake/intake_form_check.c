@@ -13,6 +13,7 @@
 #include "crm_buf.h"
 #include "crm_query.h"
 #include "crm_text.h"
+#include "crm_type_list.h"
 #include "intake_form_rules.h"
 
 #define ANSWERS_MAX 65536       /* bytes of JSON (contract 6.3) */
@@ -115,6 +116,48 @@ static void keep(check_t *check, const crm_webform_field_t *field,
     }
 }
 
+/* Add TEXT, an answer to FIELD, to VALUES, unless it is there. Return the rule that it
+ * breaks, or NULL. */
+static const char *add_answer(apr_array_header_t *values, const check_t *check,
+                              const crm_webform_field_t *field, const char *text)
+{
+    const char *value, *rule = crm_webform_rule(&value, field, text, check->pool);
+
+    if (rule) {
+        return rule;
+    }
+    if (field->type == CRM_WEBFORM_BOOLEAN) {
+        values->nelts = 0;      /* the hidden "false" before a checkbox */
+    }
+    if (!crm_array_has(values, value)) {
+        APR_ARRAY_PUSH(values, const char *) = value;
+    }
+    return NULL;
+}
+
+/* As add_answer(), for TEXT that breaks RULE: scripts join the answers of a
+ * multiselect with commas. */
+static const char *add_joined(apr_array_header_t *values, const check_t *check,
+                              const crm_webform_field_t *field, const char *text,
+                              const char *rule)
+{
+    apr_array_header_t *parts;
+
+    if (field->type != CRM_WEBFORM_MULTISELECT || !strchr(text, ',')) {
+        return rule;
+    }
+    parts = crm_type_parts(text, check->pool);
+    if (!parts->nelts || parts->nelts > field->options->nelts) {
+        return rule;
+    }
+    rule = NULL;
+    for (int i = 0; !rule && i < parts->nelts; i++) {
+        rule = add_answer(values, check, field,
+                          APR_ARRAY_IDX(parts, i, const char *));
+    }
+    return rule;
+}
+
 /* Return the rule of FIELD that its answers break, or NULL. *VALUES_P (of const
  * char *) = its answers, trimmed, without empty ones and duplicates. */
 static const char *gather(apr_array_header_t **values_p, const check_t *check,
@@ -127,23 +170,20 @@ static const char *gather(apr_array_header_t **values_p, const check_t *check,
     for (int i = 0; i < check->answers->nelts; i++) {
         const crm_query_param_t *one =
             &APR_ARRAY_IDX(check->answers, i, crm_query_param_t);
-        const char *text = one->value, *rule, *value;
+        const char *text = one->value, *rule;
         apr_size_t len = one->value_len;
 
         if (strcmp(one->name, field->name) || !crm_text_shows(text)) {
             continue;
         }
         crm_text_trim_blanks(&text, &len);
-        rule = crm_webform_rule(&value, field, apr_pstrmemdup(check->pool,
-                                 text, len), check->pool);
+        text = apr_pstrmemdup(check->pool, text, len);
+        rule = add_answer(values, check, field, text);
+        if (rule) {
+            rule = add_joined(values, check, field, text, rule);
+        }
         if (rule) {
             return rule;
-        }
-        if (field->type == CRM_WEBFORM_BOOLEAN) {
-            values->nelts = 0;  /* the hidden "false" before a checkbox */
-        }
-        if (!crm_array_has(values, value)) {
-            APR_ARRAY_PUSH(values, const char *) = value;
         }
     }
     if (field->required && field->type == CRM_WEBFORM_BOOLEAN

@@ -322,6 +322,8 @@ START_TEST(selects)
     static const char many[] =
         "{\"type\":\"multiselect\",\"options\":[\"a\",\"b\",{\"value\":\"c\","
         "\"label\":\"Cee\"}]}";
+    static const char commas[] =
+        "{\"type\":\"multiselect\",\"options\":[\"a\",\"c\",\"a,b\"]}";
     static const char blanks[] =
         "{\"type\":\"select\",\"options\":[\" a \",{\"value\":\"b\\t\"}]}";
 
@@ -335,6 +337,15 @@ START_TEST(selects)
     takes(many, "f=c", "{\"f\":[\"c\"]}");
     takes(many, "f=c&f=a&f=c&f=", "{\"f\":[\"c\",\"a\"]}");
     refuses(many, "f=c&f=x", "must be one of the options");
+    /* as scripts join them */
+    takes(many, "f=c,+a", "{\"f\":[\"c\",\"a\"]}");
+    takes(many, "f=a%2Cb,&f=c", "{\"f\":[\"a\",\"b\",\"c\"]}");
+    takes(commas, "f=a,b", "{\"f\":[\"a,b\"]}");
+    takes(commas, "f=a,c", "{\"f\":[\"a\",\"c\"]}");
+    refuses(many, "f=a,x", "must be one of the options");
+    refuses(many, "f=a,a,a,a", "must be one of the options");
+    refuses(many, "f=,", "must be one of the options");
+    refuses(one, "f=a,b", "must be one of the options");
 }
 END_TEST
 
