@@ -181,6 +181,19 @@ static void hear(late_t *late)
     }
 }
 
+/* Return whether the session, which is the program's first thread, waits. */
+static int session_waits(void)
+{
+    char stat[64] = "";
+    FILE *file = fopen("/proc/self/stat", "r");
+    const char *end;
+
+    ck_assert(file && fgets(stat, sizeof(stat), file));
+    fclose(file);
+    end = strrchr(stat, ')');
+    return end && end[2] == 'S';
+}
+
 static void *be_late(void *baton)
 {
     late_t *late = baton;
@@ -203,8 +216,9 @@ static void *be_late(void *baton)
                            __ATOMIC_SEQ_CST);
         send(late->fd, line, strlen(line), MSG_NOSIGNAL);
         do {
-            sched_yield();      /* the session waits for each */
-        } while (!ioctl(late->fd, SIOCOUTQ, &unread) && unread);
+            sched_yield();
+        } while (!ioctl(late->fd, SIOCOUTQ, &unread)
+                 && (unread || !session_waits()));
     }
     if (late->lines && (!late->line || late->dot)) {
         send(late->fd, ".\r\n", 3, MSG_NOSIGNAL);
