@@ -437,10 +437,15 @@ void crmapi_pool_leave(crmapi_pool_t *pool, int served)
     pthread_mutex_unlock(pool->mutex);
 }
 
+int crmapi_pool_usable(const crmapi_pool_t *pool)
+{
+    return pool->max && !__atomic_load_n(&pool->failing, __ATOMIC_RELAXED)
+           ? __atomic_load_n(&pool->made, __ATOMIC_RELAXED) : 0;
+}
+
 int crmapi_pool_refuse(crmapi_pool_t *pool)
 {
-    int others = pool->max && !__atomic_load_n(&pool->failing, __ATOMIC_RELAXED)
-                 ? __atomic_load_n(&pool->made, __ATOMIC_RELAXED) : 0;
+    int others = crmapi_pool_usable(pool);
 
     pthread_mutex_lock(pool->mutex);
     free_place(pool);

@@ -114,6 +114,10 @@ void crmapi_pool_leave(crmapi_pool_t *pool, int served);
  * thread that may make a connection now. */
 int crmapi_pool_busy(const crmapi_pool_t *pool);
 
+/* Return how many connections of POOL there are that can be used, as far as is known: 0
+ * if the last request got none that could. */
+int crmapi_pool_usable(const crmapi_pool_t *pool);
+
 /* Release a place in POOL, for which the database gave no connection. Return whether
  * others have connections. If so, there are no more places than theirs for a second:
  * who waits for one gets theirs. */

@@ -33,9 +33,7 @@ static int wait_turn(crmapi_pool_t *pool, apr_time_t end)
     while (pool->turn_since && pool->failed_turn <= turn) {
         apr_interval_time_t wait = end - crm_time_monotonic();
 
-        if (wait <= 0
-            || (pool->failed_turn
-                && __atomic_load_n(&pool->made, __ATOMIC_RELAXED))) {
+        if (wait <= 0 || (pool->failed_turn && crmapi_pool_usable(pool))) {
             return 0;
         }
         crm_cond_wait(pool->turned, pool->mutex, wait);
@@ -48,8 +46,8 @@ static apr_interval_time_t probe_time(const crmapi_pool_t *pool,
                                       apr_time_t until)
 {
     apr_interval_time_t left = until - crm_time_monotonic();
-    apr_interval_time_t most = __atomic_load_n(&pool->made, __ATOMIC_RELAXED)
-                               ? PROBE_TIME_BESIDE : PROBE_TIME;
+    apr_interval_time_t most = crmapi_pool_usable(pool) ? PROBE_TIME_BESIDE
+                               : PROBE_TIME;
 
     return left < most ? left : most;
 }
