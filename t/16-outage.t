@@ -366,9 +366,8 @@ subtest "a database that hangs leaves threads to the rest of the site" => sub {
     my @clients = map { CrmTest::Child->start(sub {
         my ($go_on) = @_;
         my $client = $httpd->client(key => $key, timeout => 120);
-        my %count;
-        $count{$client->get("/api/v1/contacts")->status}++ while $go_on->();
-        return %count;
+        $client->get("/api/v1/contacts") while $go_on->();
+        return;
     }) } 1 .. 20;
     wait_blocked($database, 1);
     my $page = sub {

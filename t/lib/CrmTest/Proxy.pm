@@ -51,22 +51,21 @@ sub conninfo {
         . " connect_timeout=2 sslmode=disable gssencmode=disable";
 }
 
-# Whether it lets nothing through.
-sub swallow {
-    my ($self, $on) = @_;
-    $on ? write_file("$self->{dir}/swallow", "")
-        : unlink "$self->{dir}/swallow";
+# Make it do what the file NAME in its folder stands for, or not any more.
+sub set {
+    my ($self, $name, $on) = @_;
+    $on ? write_file("$self->{dir}/$name", "") : unlink "$self->{dir}/$name";
 }
 
+# Whether it lets nothing through.
+sub swallow { $_[0]->set("swallow", $_[1]) }
+
 # Whether new connections get no answer.
-sub ignore {
-    my ($self, $on) = @_;
-    $on ? write_file("$self->{dir}/ignore", "") : unlink "$self->{dir}/ignore";
-}
+sub ignore { $_[0]->set("ignore", $_[1]) }
 
 # From now on, when the server closes a session, its last messages are
 # forwarded, and the client's connection stays open.
-sub linger { write_file("$_[0]{dir}/linger", "") }
+sub linger { $_[0]->set("linger", 1) }
 
 # How many sessions the server has not closed; what it sent before it closed the
 # others was forwarded. An empty string: it changes at this moment.
