@@ -34,6 +34,10 @@ CREATE TABLE crmapi.instance (
     database_id oid,
     held_at timestamptz(3),             -- null: it is not held
     held_reason crmapi.line,
+    -- instance_history() as a daemon found it last, and the last number of an event that
+    -- may be of a state that was lost: see event_lost()
+    history text COLLATE "C",
+    events_lost bigint NOT NULL DEFAULT 0,
     CHECK ((held_at IS NULL) = (held_reason IS NULL))
 );
 INSERT INTO crmapi.instance DEFAULT VALUES;
@@ -152,6 +156,21 @@ BEGIN
     RETURN QUERY SELECT c.system_identifier, d.oid
     FROM pg_control_system() c, pg_database d
     WHERE d.datname = current_database();
+END
+$$;
+
+-- The history that this database is a part of: where it is, and the timeline of the
+-- server. It has another one when a standby took over, or after a recovery to an earlier
+-- time. Null on a standby. For the API.
+CREATE FUNCTION crmapi.instance_history() RETURNS text
+    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF pg_is_in_recovery() THEN
+        RETURN NULL;
+    END IF;
+    RETURN format('%s %s', crmapi.instance_place(),
+                  left(pg_walfile_name(pg_current_wal_lsn()), 8));
 END
 $$;
 
@@ -400,7 +419,8 @@ $$;
 
 -- Compare this database with KNOWN, and with where it was. WHY is null if all
 -- is well, otherwise the reason to hold it. MARKS are its present numbers. The
--- first call records where it is. For the worker.
+-- first call records where it is, and each one that finds another history records
+-- that. For the worker.
 CREATE FUNCTION crmapi.instance_look(known bigint[], OUT why text,
                                      OUT marks bigint[])
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -410,16 +430,21 @@ DECLARE
     noted record;
 BEGIN
     SELECT p.* INTO here FROM crmapi.instance_place() p;
-    SELECT i.system_id, i.database_id INTO noted FROM crmapi.instance i;
+    SELECT i.system_id, i.database_id, i.history INTO noted FROM crmapi.instance i;
+    IF noted.history IS DISTINCT FROM crmapi.instance_history() THEN
+        PERFORM crmapi.events_leave(noted.history IS NOT NULL);
+    END IF;
     IF noted.system_id IS NULL THEN     -- a write needs all servers
         UPDATE crmapi.instance i SET system_id = here.system_id,
             database_id = here.database_id
         WHERE i.one;
-        noted := here;
+        noted.system_id := here.system_id;
+        noted.database_id := here.database_id;
     END IF;
     IF crmapi.mark_behind(known) THEN
         why := 'an older state of the database was restored';
-    ELSIF noted IS DISTINCT FROM here THEN
+    ELSIF (noted.system_id, noted.database_id)
+        IS DISTINCT FROM (here.system_id, here.database_id) THEN
         why := 'the database was restored or copied from another one';
     END IF;
     marks := (SELECT array_agg(m.n ORDER BY m.slot) FROM crmapi.send_mark m);
@@ -438,6 +463,9 @@ BEGIN
     WHERE i.held_at IS NULL;
     UPDATE crmapi.send_mark m SET n = known[m.slot + 1]
     WHERE m.n < known[m.slot + 1];
+    IF FOUND THEN
+        PERFORM crmapi.events_leave(true);
+    END IF;
 END
 $$;
 

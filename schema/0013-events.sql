@@ -718,3 +718,43 @@ BEGIN
     RETURN crmapi.event_end_at(workspace, n);
 END
 $$;
+
+-- ---- states that were lost --------------------------------------------------
+
+-- Note the present history. LOST: what was written last may be lost, and readers may have
+-- seen it. What comes gets numbers above all that the lost state can have given: 2^28 are
+-- three days of 1,000 events a second. Locks: instance. Internal.
+CREATE FUNCTION crmapi.events_leave(lost boolean) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    upto bigint := last_value + 268435456 FROM crmapi.event_number;
+BEGIN
+    IF lost THEN
+        PERFORM crmapi.sequence_raise('crmapi.event_number', upto);
+    END IF;
+    UPDATE crmapi.instance i SET history = crmapi.instance_history(),
+        events_lost = CASE WHEN lost THEN upto ELSE i.events_lost END
+    WHERE i.one;
+END
+$$;
+
+-- Whether a reader of WORKSPACE whose cursor is SEEN, the id of an event, is ahead of this
+-- database: the event is not there, and it was not erased either. A backup was
+-- restored, or a standby took over that lacked the last writes; the numbers of those are
+-- given again, so what is new may be below SEEN. For the API.
+CREATE FUNCTION crmapi.event_lost(workspace uuid, seen uuid) RETURNS boolean
+    LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    IF EXISTS (SELECT FROM crmapi.event v
+               WHERE v.workspace_id = event_lost.workspace AND v.id = seen) THEN
+        RETURN false;
+    END IF;
+    RETURN seen > crmapi.event_bound((SELECT n.last_value FROM crmapi.event_number n))
+        OR EXISTS (SELECT FROM crmapi.instance i
+            WHERE seen <= crmapi.event_bound(i.events_lost)
+               OR i.history <> crmapi.instance_history())
+            AND NOT EXISTS (SELECT FROM crmapi.event_feed f
+                            WHERE f.workspace_id = event_lost.workspace
+                              AND f.since = seen);
+END
+$$;

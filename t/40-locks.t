@@ -407,6 +407,8 @@ my %CALL = (
     mark_next => ["generating", "SELECT crmapi.mark_next('{}') > 0"],
     instance_hold => ["generating", "SELECT crmapi.instance_hold('r',"
         . " array_fill(1000000000::bigint, '{16}'))"],
+    events_leave => ["generating", "SELECT crmapi.events_leave(false)"],
+    restore_numbers => ["generating", "SELECT crmapi.restore_numbers('W')"],
     enrollment_end => ["approved", "SELECT crmapi.enrollment_end('W', '$ID',"
         . " 'stopped_user', 'r')", { job => "ready job" }],
     erase_busy => ["approved", "SELECT crmapi.erase_busy('W', ARRAY['$ID']::uuid[],"

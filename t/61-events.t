@@ -637,6 +637,7 @@ subtest "13.4 a cursor of a later state than the database has is gone" => sub {
     my $c = $w->client;
     my $add = sub { $w->company->{id} };
     $add->();
+    $worker->once;
     my $before = end_of($w);
     my $number = sql($database, "SELECT last_value FROM crmapi.event_number");
     $add->() for 1 .. 3;
@@ -645,13 +646,47 @@ subtest "13.4 a cursor of a later state than the database has is gone" => sub {
     # as a backup or a standby without the last writes has it
     sql($database, "DELETE FROM crmapi.event WHERE id >"
         . " crmapi.event_bound($number);
-        SELECT setval('crmapi.event_number', $number)");
+        SELECT setval('crmapi.event_number', $number);
+        UPDATE crmapi.instance SET history = 'x'");
     error_is($c->get("/api/v1/events?cursor=$cursor$_"), 410, "gone",
         "the same reader$_") for "", "&wait=5";
     is_deeply(told($w, $before), [], "one who had read less goes on");
     my $new = $add->();
     is_deeply(told($w, $before), ["company.created $new"], "and misses nothing");
     is_deeply(told($w, end_of($w)), [], "nor does one at the new end");
+    $add->() for 1 .. 2;
+    error_is($c->get("/api/v1/events?cursor=$cursor"), 410, "gone",
+        "the first reader, when as many numbers were given again");
+    $worker->once;      # it notes the other history
+    error_is($c->get("/api/v1/events?cursor=$cursor"), 410, "gone",
+        "and when that is forgotten");
+    is(scalar @{told($w, $before)}, 3, "the other one goes on");
+};
+
+# Run CODE while the history of the database is another one than a daemon has noted.
+sub with_other_history {
+    my ($code) = @_;
+    my $history = sql($database, "SELECT history FROM crmapi.instance");
+    sql($database, "UPDATE crmapi.instance SET history = 'x'");
+    $code->();
+    sql($database, "UPDATE crmapi.instance SET history = '$history'");
+}
+
+subtest "13.4 an event that was erased is not lost" => sub {
+    my $w = logged();
+    my $c = $w->client;
+    $worker->once;
+    my $id = $w->contact(first_name => "Ada")->{id};
+    my $cursor = end_of($w);
+    status_is($c->post("/api/v1/contacts/$id/erase", {}), 202, "erased");
+    is_deeply(told($w, $cursor), [map { "contact.$_ $id" } "deleted", "erased"],
+        "the reader that had seen it last goes on");
+    my ($start, $end) = (end_of(logged()), end_of($w));
+    with_other_history(sub {
+        error_is($c->get("/api/v1/events?cursor=$cursor"), 410, "gone",
+            "unless nobody can know, because the database has another history");
+        is_deeply(told($w, $end), [], "not one whose event is there");
+    });
 };
 
 subtest "docs/api.md: the program copies a workspace" => sub {

@@ -15,9 +15,8 @@
 enum {
     KEPT,                       /* whether all events after the cursor are kept;
                                    null: no cursor */
-    AHEAD,                      /* whether the cursor is behind all that was ever
-                                   written: the database is an older state than
-                                   the one that it is of */
+    LOST,                       /* whether the database has lost what the cursor
+                                   has seen: see event_lost() */
     SINCE,                      /* the log begins after this id; null: it is
                                    off */
     LAST,                       /* the id of the last row of the log */
@@ -126,19 +125,17 @@ static void make_end(crm_sql_t *sql, crm_call_t *call)
     crm_rest_permit(sql, call, CRM_PERMIT_WHERE);
 }
 
-/* Add whether AFTER, which may be NULL, is behind the last number that was taken. In a
+/* Add whether the database has lost what AFTER, which may be NULL, has seen. In a
  * distributed database each server has numbers of its own: there nobody knows. */
-static void add_ahead(crm_sql_t *sql, const crm_cursor_t *after)
+static void add_lost(crm_sql_t *sql, const crm_cursor_t *after)
 {
     if (!after) {
         crm_sql_add(sql, "false");
         return;
     }
+    crm_sql_add(sql, CRM_SQL_EITHER("crmapi.event_lost(" CRM_SQL_WORKSPACE ", ", ""));
     crm_sql_bind(sql, after->id, "uuid");
-    crm_sql_add(sql, " > " CRM_SQL_EITHER(
-                    "crmapi.event_bound((SELECT n.last_value"
-                    " FROM crmapi.event_number n))",
-                    "'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid"));
+    crm_sql_add(sql, CRM_SQL_EITHER(")", " IS NULL"));
 }
 
 /* Make the statement of the page. UPTO: see add_end(). If the key is valid, it
@@ -151,8 +148,8 @@ static void make_page(crm_sql_t *sql, crm_call_t *call, const char *upto)
     crm_rest_sql(sql, call);
     crm_sql_template(sql, "SELECT s.since <= ?, ",
                      rest->after ? rest->after->id : NULL, "uuid");
-    add_ahead(sql, rest->after);
-    crm_sql_adds(sql, " AS ahead, s.since, s.last, s.stop, ",
+    add_lost(sql, rest->after);
+    crm_sql_adds(sql, " AS lost, s.since, s.last, s.stop, ",
                  rest->endpoint->shape->columns, ", t.id FROM ", NULL);
     add_ends(sql, call, upto);
     crm_sql_adds(sql, " LEFT JOIN LATERAL (SELECT t.* FROM (SELECT t.* FROM"
@@ -282,7 +279,7 @@ crm_error_t *crm_op_log(crm_call_t *call)
         return crm_error_create(CRM_E_CONFLICT, "Events are off: the operator"
                                 " of the site turns them on", call->pool);
     }
-    if (*PQgetvalue(result, 0, AHEAD) == 't') {
+    if (*PQgetvalue(result, 0, LOST) == 't') {
         return crm_error_create(CRM_E_GONE, "The cursor is of a later state than"
                                 " the database has, which was restored or has"
                                 " lost its last writes: copy the workspace"

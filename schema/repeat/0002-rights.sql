@@ -50,7 +50,7 @@ WITH relation (name, api, worker) AS (VALUES
     ('event_number', 'SELECT, USAGE', 'USAGE'),
     ('form', 'SELECT', 'SELECT'),
     ('idempotent_answer', 'SELECT, INSERT, UPDATE', ''),
-    ('instance', '', 'SELECT'),
+    ('instance', 'SELECT (history, events_lost)', 'SELECT'),
     ('job', 'INSERT', 'SELECT, INSERT, UPDATE, DELETE'),
     ('live_key', 'SELECT (workspace_id, key_id, slug, read, write, plan_api,'
         ' plan_sequences, closed, terms, name, expires_at)', ''),
@@ -91,8 +91,8 @@ citus (name, api, worker) AS (VALUES    -- instead, if the database has them
 function (who, names) AS (VALUES
     ('crmapi_api',
         'answer_refusal chat_seen contact_last_contacted_at contact_merge'
-        ' contact_suppressed_of event_end event_end_at fields_wanted'
-        ' intake_key_find json_fits json_merge key_look_up key_may key_roll'
+        ' contact_suppressed_of event_end event_end_at event_lost fields_wanted'
+        ' instance_history intake_key_find json_fits json_merge key_look_up key_may key_roll'
         ' message_answer review_act review_digest review_times'
         ' suppression_add token_sign_page token_signed usage_add'),
     ('crmapi_worker',
