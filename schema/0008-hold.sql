@@ -34,8 +34,8 @@ CREATE TABLE crmapi.instance (
     database_id oid,
     held_at timestamptz(3),             -- null: it is not held
     held_reason crmapi.line,
-    -- instance_history() as a daemon found it last, and the last number of an event that
-    -- may be of a state that was lost: see event_lost()
+    -- instance_history() as migrate or a daemon found it last, and the last number of
+    -- an event that may be of a state that was lost: see event_lost()
     history text COLLATE "C",
     events_lost bigint NOT NULL DEFAULT 0,
     CHECK ((held_at IS NULL) = (held_reason IS NULL))
@@ -173,6 +173,7 @@ BEGIN
                   left(pg_walfile_name(pg_current_wal_lsn()), 8));
 END
 $$;
+UPDATE crmapi.instance i SET history = crmapi.instance_history() WHERE i.one;
 
 -- Hold WORKSPACE, or the database if it is null, because of REASON. One that is
 -- held keeps its time and its reason. What is being sent at this moment is
@@ -432,7 +433,7 @@ BEGIN
     SELECT p.* INTO here FROM crmapi.instance_place() p;
     SELECT i.system_id, i.database_id, i.history INTO noted FROM crmapi.instance i;
     IF noted.history IS DISTINCT FROM crmapi.instance_history() THEN
-        PERFORM crmapi.events_leave(noted.history IS NOT NULL);
+        PERFORM crmapi.events_leave();
     END IF;
     IF noted.system_id IS NULL THEN     -- a write needs all servers
         UPDATE crmapi.instance i SET system_id = here.system_id,
@@ -464,7 +465,7 @@ BEGIN
     UPDATE crmapi.send_mark m SET n = known[m.slot + 1]
     WHERE m.n < known[m.slot + 1];
     IF FOUND THEN
-        PERFORM crmapi.events_leave(true);
+        PERFORM crmapi.events_leave();
     END IF;
 END
 $$;

@@ -721,19 +721,17 @@ $$;
 
 -- ---- states that were lost --------------------------------------------------
 
--- Note the present history. LOST: what was written last may be lost, and readers may have
--- seen it. What comes gets numbers above all that the lost state can have given: 2^28 are
+-- Note the present history: what was written last may be lost, and readers may have seen
+-- it. What comes gets numbers above all that the lost state can have given: 2^28 are
 -- three days of 1,000 events a second. Locks: instance. Internal.
-CREATE FUNCTION crmapi.events_leave(lost boolean) RETURNS void
+CREATE FUNCTION crmapi.events_leave() RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     upto bigint := last_value + 268435456 FROM crmapi.event_number;
 BEGIN
-    IF lost THEN
-        PERFORM crmapi.sequence_raise('crmapi.event_number', upto);
-    END IF;
+    PERFORM crmapi.sequence_raise('crmapi.event_number', upto);
     UPDATE crmapi.instance i SET history = crmapi.instance_history(),
-        events_lost = CASE WHEN lost THEN upto ELSE i.events_lost END
+        events_lost = upto
     WHERE i.one;
 END
 $$;

@@ -407,7 +407,7 @@ my %CALL = (
     mark_next => ["generating", "SELECT crmapi.mark_next('{}') > 0"],
     instance_hold => ["generating", "SELECT crmapi.instance_hold('r',"
         . " array_fill(1000000000::bigint, '{16}'))"],
-    events_leave => ["generating", "SELECT crmapi.events_leave(false)"],
+    events_leave => ["generating", "SELECT crmapi.events_leave()"],
     restore_numbers => ["generating", "SELECT crmapi.restore_numbers('W')"],
     enrollment_end => ["approved", "SELECT crmapi.enrollment_end('W', '$ID',"
         . " 'stopped_user', 'r')", { job => "ready job" }],
