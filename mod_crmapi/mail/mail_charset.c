@@ -195,8 +195,8 @@ static void decode(crm_buf_t *buf, const crm_mail_charset_t *charset,
 
 /* ---- which charset ------------------------------------------------------- */
 
-/* A few characters of two bytes can be valid UTF-8 by chance. Longer text in
- * another charset is not. */
+/* A few characters of two bytes can be valid UTF-8 of two bytes each by chance.
+ * Longer text in another charset is not. */
 #define CHANCE 24
 
 /* Percentage of invalid characters from which on text is not in the charset that
@@ -213,6 +213,19 @@ static int has_high(const char *bytes, apr_size_t len)
     }
     return i < len;
 }
+
+/* Return whether the LEN BYTES, valid UTF-8, have a character of two bytes. */
+static int has_pair(const char *bytes, apr_size_t len)
+{
+    apr_size_t i = 0;
+
+    while (i < len && ((unsigned char)bytes[i] & 0xe0) != 0xc0) {
+        i++;
+    }
+    return i < len;
+}
+
+static const crm_mail_charset_t utf8 = {"UTF-8", CRM_MAIL_UTF8};
 
 /* How often a detector is asked for a value. */
 #define GUESSES 8
@@ -263,8 +276,7 @@ static crm_mail_charset_t charset_of(crm_mail_guess_t *guess,
                                      const char *bytes, apr_size_t len,
                                      const char *charset, const char *hint)
 {
-    static const crm_mail_charset_t utf8 = {"UTF-8", CRM_MAIL_UTF8},
-                                    jis = {"ISO-2022-JP", CRM_MAIL_JIS},
+    static const crm_mail_charset_t jis = {"ISO-2022-JP", CRM_MAIL_JIS},
                                     wide = {"UTF-16", CRM_MAIL_WIDE};
     crm_mail_charset_t said = crm_mail_label(charset);
     int high = has_high(bytes, len);
@@ -285,8 +297,12 @@ static crm_mail_charset_t charset_of(crm_mail_guess_t *guess,
         return said;
     }
     if (high && crm_text_valid_utf8(bytes, len)
-        && (said.coding != CRM_MAIL_MULTI || len >= CHANCE)) {
+        && (said.coding != CRM_MAIL_MULTI || len >= CHANCE
+            || !has_pair(bytes, len))) {
         return utf8;
+    }
+    if (high && said.coding == CRM_MAIL_SINGLE) {
+        return crm_mail_windows(said, bytes, len);
     }
     if (!high || is_coded(&said)
         || (said.coding == CRM_MAIL_UTF8
@@ -347,7 +363,8 @@ const char *crm_mail_utf8_or(const char *bytes, apr_size_t len,
     decode(&buf, &found, bytes, len);
     if (found.coding == CRM_MAIL_MULTI && percent_replaced(&buf) > INVALID) {
         buf.len = 0;
-        found = detect(guess, bytes, len);
+        found = crm_text_valid_utf8(bytes, len) ? utf8
+                : detect(guess, bytes, len);
         decode(&buf, &found, bytes, len);
     }
     crm_buf_putc(&buf, '\0');

@@ -216,25 +216,31 @@ static const char *detect_cyrillic(const char *bytes, apr_size_t len, int sure)
 
 /* What uchardet says of texts in Latin letters, or Greek. It takes a few accents for
  * those of any language. RARE: few mails are in it, so that a text needs several
- * letters to be. WINDOWS: the charset that has marks where this one has control
- * characters; NULL: there is none. */
+ * letters to be. */
 typedef struct latin_t {
     const char *label;
     int rare;
-    const char *windows;
 } latin_t;
 
 static const latin_t latins[] = {
-    {"IBM852", 1, NULL}, {"ISO-8859-1", 0, NULL},
-    {"ISO-8859-10", 1, "windows-1252"}, {"ISO-8859-13", 1, "windows-1257"},
-    {"ISO-8859-15", 0, "windows-1252"}, {"ISO-8859-16", 1, "windows-1252"},
-    {"ISO-8859-2", 0, "windows-1250"}, {"ISO-8859-3", 1, "windows-1252"},
-    {"ISO-8859-4", 1, "windows-1257"}, {"ISO-8859-7", 1, "windows-1253"},
-    {"ISO-8859-9", 0, NULL},
-    {"MAC-CENTRALEUROPE", 1, NULL}, {"VISCII", 1, NULL},
-    {"WINDOWS-1250", 0, NULL}, {"WINDOWS-1252", 0, NULL},
-    {"WINDOWS-1253", 1, NULL},
-    {"WINDOWS-1257", 1, NULL}, {"WINDOWS-1258", 1, NULL},
+    {"IBM852", 1}, {"ISO-8859-1", 0}, {"ISO-8859-10", 1}, {"ISO-8859-13", 1},
+    {"ISO-8859-15", 0}, {"ISO-8859-16", 1}, {"ISO-8859-2", 0}, {"ISO-8859-3", 1},
+    {"ISO-8859-4", 1}, {"ISO-8859-7", 1}, {"ISO-8859-9", 0},
+    {"MAC-CENTRALEUROPE", 1}, {"VISCII", 1}, {"WINDOWS-1250", 0},
+    {"WINDOWS-1252", 0}, {"WINDOWS-1253", 1}, {"WINDOWS-1257", 1},
+    {"WINDOWS-1258", 1},
+};
+
+/* Charsets of ISO 8859, and those of Windows that have marks and letters where these
+ * have control characters. */
+static const struct {
+    const char *iso, *windows;
+} windows[] = {
+    {"ISO-8859-2", "windows-1250"}, {"ISO-8859-3", "windows-1252"},
+    {"ISO-8859-4", "windows-1257"}, {"ISO-8859-7", "windows-1253"},
+    {"ISO-8859-8", "windows-1255"}, {"ISO-8859-10", "windows-1252"},
+    {"ISO-8859-13", "windows-1257"}, {"ISO-8859-15", "windows-1252"},
+    {"ISO-8859-16", "windows-1252"},
 };
 
 /* Distinct letters of a text in a rare charset. */
@@ -307,6 +313,26 @@ static int has_greek(const char *bytes, apr_size_t len)
                && count_of(greek_vowels, bytes, len) > words.vowels);
 }
 
+/* Return the label of Windows' charset beside that of LABEL, if the LEN BYTES have what
+ * only that one has, else LABEL. */
+static const char *windows_of(const char *label, const char *bytes, apr_size_t len)
+{
+    for (size_t i = 0; i < CRM_NELTS(windows); i++) {
+        if (!strcmp(windows[i].iso, label)) {
+            return has_low(bytes, len, 0) ? windows[i].windows : label;
+        }
+    }
+    return label;
+}
+
+crm_mail_charset_t crm_mail_windows(crm_mail_charset_t charset, const char *bytes,
+                                    apr_size_t len)
+{
+    const char *label = windows_of(charset.name, bytes, len);
+
+    return label == charset.name ? charset : crm_mail_label(label);
+}
+
 /* Return the label of the charset of the LEN BYTES, of which uchardet says LATIN
  * (NULL: nothing). */
 static const char *choose_latin(const latin_t *latin, const char *bytes,
@@ -326,8 +352,7 @@ static const char *choose_latin(const latin_t *latin, const char *bytes,
     if (!latin || (latin->rare && !has_letters(bytes, len))) {
         return "windows-1252";
     }
-    label = latin->windows && has_low(bytes, len, 0) ? latin->windows
-            : latin->label;
+    label = windows_of(latin->label, bytes, len);
     /* what is the Spanish mark there, nobody writes in Czech */
     return !strcmp(label, "WINDOWS-1250") && memchr(bytes, 0xa1, len)
            ? "windows-1252" : label;

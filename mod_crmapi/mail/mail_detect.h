@@ -9,4 +9,9 @@
  * likely in; Windows-1252 if nothing speaks for another one. */
 crm_mail_charset_t crm_mail_detect(const char *bytes, apr_size_t len);
 
+/* Return the charset of the LEN BYTES, said to be in CHARSET: that of Windows beside it
+ * if they have marks or letters where ISO 8859 has control characters. */
+crm_mail_charset_t crm_mail_windows(crm_mail_charset_t charset, const char *bytes,
+                                    apr_size_t len);
+
 #endif /* CRM_MAIL_DETECT_H */

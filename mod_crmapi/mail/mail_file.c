@@ -148,13 +148,21 @@ static const char *bare(const char *name, apr_pool_t *pool)
     return name;
 }
 
+/* Return how much PARAM says: more than ASCII, or that it has the form of RFC 2231. */
+static int weight(GMimeParam *param)
+{
+    return 2 * !crm_text_is_ascii(g_mime_param_get_value(param))
+           + !!g_mime_param_get_charset(param);
+}
+
 /* Return the parameter NAME in LIST, in POOL; NULL if it is missing. With
- * "name" and "name*" (RFC 2231) it is the one that has more than ASCII. */
+ * "name" and "name*" (RFC 2231) it is the one that has more than ASCII, else the second
+ * (RFC 6266, 4.3). */
 static const char *parameter(GMimeParamList *list, const char *name,
                              const char *hint, apr_pool_t *pool)
 {
     const char *found = NULL;
-    int count = g_mime_param_list_length(list);
+    int count = g_mime_param_list_length(list), most = -1;
 
     for (int i = 0; i < count; i++) {
         GMimeParam *param = g_mime_param_list_get_parameter_at(list, i);
@@ -164,7 +172,8 @@ static const char *parameter(GMimeParamList *list, const char *name,
             || !*value) {
             continue;
         }
-        if (!found || (!crm_text_is_ascii(value) && crm_text_is_ascii(found))) {
+        if (weight(param) > most) {
+            most = weight(param);
             found = value;
         }
     }

@@ -11,6 +11,7 @@
 #include "apr_lib.h"
 
 #include "crm_array.h"
+#include "mail_sign.h"
 
 /* Maximum bytes of a name or a value that are read. */
 #define TOKEN 64
@@ -21,12 +22,12 @@
 /* Lengths that move an element out of sight, in pixels. */
 #define FAR 500
 
-/* The properties that hide, and WHITE_SPACE. */
+/* The properties that hide, and those of white space and the font's name. */
 typedef enum property_t {
     DISPLAY, VISIBILITY, MSO_HIDE, OPACITY, OVERFLOW, OVERFLOW_Y, POSITION,
     MAX_HEIGHT, MAX_WIDTH, HEIGHT, WIDTH, FONT_SIZE, FONT, TEXT_INDENT, LEFT,
     TOP, RIGHT, MARGIN_LEFT, MARGIN_TOP, CLIP, CLIP_PATH, TRANSFORM,
-    WHITE_SPACE, PROPERTIES
+    WHITE_SPACE, FONT_FAMILY, PROPERTIES
 } property_t;
 
 static const char *const names[PROPERTIES] = {
@@ -34,7 +35,7 @@ static const char *const names[PROPERTIES] = {
     "position", "max-height", "max-width", "height", "width", "font-size",
     "font", "text-indent", "left", "top", "right", "margin-left",
     "margin-top", "clip", "clip-path", "transform",
-    "white-space"
+    "white-space", "font-family"
 };
 
 /* The declarations of an element: "" if a property is missing. */
@@ -296,6 +297,18 @@ static unsigned space_bits(const style_t *style)
     return 0;
 }
 
+/* Return what STYLE says of the font's name, which the property font has, too. */
+static unsigned font_bits(const style_t *style)
+{
+    const char *family = style->values[FONT_FAMILY];
+
+    if (!*family || !strcmp(family, "inherit")) {
+        return *style->values[FONT] ? CRM_MAIL_STYLE_LETTERS : 0;
+    }
+    return crm_mail_is_signs(family) ? CRM_MAIL_STYLE_SIGNS
+           : CRM_MAIL_STYLE_LETTERS;
+}
+
 /* Return whether STYLE makes a block of its element (CSS Display 3, 2). */
 static int is_block(const style_t *style)
 {
@@ -313,7 +326,7 @@ unsigned crm_mail_style(const char *text)
 
     read_style(&style, text);
     bits = is_hidden(&style) ? CRM_MAIL_STYLE_HIDES : 0;
-    bits |= size_bits(&style) | space_bits(&style);
+    bits |= size_bits(&style) | space_bits(&style) | font_bits(&style);
     bits |= is_block(&style) ? CRM_MAIL_STYLE_BLOCK : 0;
     if (is(&style, VISIBILITY, "hidden")) {
         bits |= CRM_MAIL_STYLE_UNSEEN;

@@ -15,6 +15,8 @@
 #define CRM_MAIL_STYLE_LINES 64u /* its line ends are kept */
 #define CRM_MAIL_STYLE_FLOWS 128u /* its white space is a space */
 #define CRM_MAIL_STYLE_BLOCK 256u /* it has lines of its own */
+#define CRM_MAIL_STYLE_SIGNS 512u /* its font has signs for letters: mail_sign.h */
+#define CRM_MAIL_STYLE_LETTERS 1024u /* its font has letters */
 
 /* Return what STYLE, the declarations of an element (CSS Style Attributes), says,
  * as bits. */

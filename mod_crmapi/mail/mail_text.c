@@ -15,6 +15,7 @@
 #include "crm_text.h"
 #include "mail_charset.h"
 #include "mail_html.h"
+#include "mail_sign.h"
 #include "mail_style.h"
 
 /* Maximum bytes of text that are made, and depth of elements. */
@@ -80,6 +81,7 @@ typedef struct open_t {
     apr_size_t start;           /* offset of its text */
     unsigned unseen;            /* of the element around it */
     space_t pre;                /* likewise */
+    int signs;                  /* likewise */
 } open_t;
 
 typedef struct writer_t {
@@ -95,6 +97,7 @@ typedef struct writer_t {
                                    the text of the innermost element is not
                                    shown */
     space_t pre;                /* white space of the innermost element */
+    int signs;                  /* whether its font has signs for letters */
     int quotes, lists;          /* numbers of open elements of these kinds */
     int newlines;               /* line ends before the next text; 2: a blank
                                    line */
@@ -254,13 +257,32 @@ static const char *attribute(const xmlChar **attributes, const char *name)
     return NULL;
 }
 
+/* Return what the ATTRIBUTES of the element NAME say of its style. */
+static unsigned style_of(const char *name, const xmlChar **attributes)
+{
+    const char *style = attribute(attributes, "style");
+    unsigned bits = style ? crm_mail_style(style) : 0;
+
+    if (!strcasecmp(name, "font")) {
+        const char *face = attribute(attributes, "face");
+
+        if (attribute(attributes, "size") && !(bits & CRM_MAIL_STYLE_TINY)) {
+            bits |= CRM_MAIL_STYLE_SIZED;
+        }
+        if (face && !(bits & (CRM_MAIL_STYLE_SIGNS | CRM_MAIL_STYLE_LETTERS))) {
+            bits |= !strcasecmp(face, "wingdings") ? CRM_MAIL_STYLE_SIGNS
+                    : CRM_MAIL_STYLE_LETTERS;
+        }
+    }
+    return bits;
+}
+
 /* Apply the ATTRIBUTES of the element NAME to WRITER, whose text it changes,
  * and to OPEN. Return whether they hide the element. */
 static int is_hidden(writer_t *writer, open_t *open, const char *name,
                      const xmlChar **attributes)
 {
-    const char *style = attribute(attributes, "style");
-    unsigned bits = style ? crm_mail_style(style) : 0;
+    unsigned bits = style_of(name, attributes);
 
     open->block = (bits & CRM_MAIL_STYLE_BLOCK)
                   && (open->effect == INLINE || open->effect == LINK
@@ -268,11 +290,10 @@ static int is_hidden(writer_t *writer, open_t *open, const char *name,
     writer->pre = bits & CRM_MAIL_STYLE_SPACES ? SPACES
                   : bits & CRM_MAIL_STYLE_LINES ? LINES
                   : bits & CRM_MAIL_STYLE_FLOWS ? FLOWS : writer->pre;
+    writer->signs = bits & CRM_MAIL_STYLE_SIGNS ? 1
+                    : bits & CRM_MAIL_STYLE_LETTERS ? 0 : writer->signs;
     if (writer->show) {
         return 0;
-    }
-    if (!strcasecmp(name, "font") && attribute(attributes, "size")) {
-        bits |= bits & CRM_MAIL_STYLE_TINY ? 0 : CRM_MAIL_STYLE_SIZED;
     }
     writer->unseen |= bits & (CRM_MAIL_STYLE_TINY | CRM_MAIL_STYLE_UNSEEN);
     writer->unseen &= bits & CRM_MAIL_STYLE_SIZED ? ~CRM_MAIL_STYLE_TINY : ~0u;
@@ -439,6 +460,7 @@ static void begin_element(void *baton, const xmlChar *name,
     open->effect = effect_of((const char *)name);
     open->unseen = writer->unseen;
     open->pre = writer->pre;
+    open->signs = writer->signs;
     writer->pre = open->effect == PRE ? SPACES : writer->pre;
     if (is_hidden(writer, open, (const char *)name, attributes)) {
         open->effect = NOTHING;
@@ -500,6 +522,7 @@ static void end_element(void *baton, const xmlChar *name)
     open = &writer->open[--writer->depth];
     writer->unseen = open->unseen;
     writer->pre = open->pre;
+    writer->signs = open->signs;
     switch (open->effect) {
     case NOTHING: writer->hidden--; break;
     case ROW:
@@ -525,7 +548,17 @@ static void characters(void *baton, const xmlChar *text, int len)
 {
     writer_t *writer = baton;
 
-    if (!writer->hidden && !writer->unseen) {
+    if (writer->hidden || writer->unseen) {
+        return;
+    }
+    if (writer->signs) {
+        crm_buf_t buf;
+
+        crm_buf_init(&buf, (apr_size_t)len + 8, writer->pool);
+        crm_mail_signs(&buf, (const char *)text, (apr_size_t)len);
+        write_text(writer, buf.data, buf.len);
+    }
+    else {
         write_text(writer, (const char *)text, (apr_size_t)len);
     }
 }

@@ -492,6 +492,8 @@ static const struct {
      " filename=ol.pdf", "öl.pdf"},
     {"Content-Disposition: attachment; filename*=utf-8''a.pdf; filename=b.pdf",
      "a.pdf"},
+    {"Content-Disposition: attachment; filename=a_b.pdf; filename*=utf-8''a%20b.pdf",
+     "a b.pdf"},
     {"Content-Disposition: attachment; filename*0*=utf-8''%C3;\n"
      " filename*1*=%B6l.pdf", "öl.pdf"},
     /* the pieces in another order (RFC 2231, 3) */

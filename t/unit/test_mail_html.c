@@ -185,6 +185,17 @@ static const struct {
     {"<div style='display:none;white-space:pre'>no</div>one\ntwo", "one two"},
     {"<div style='display:none'><p style='white-space:pre'>all\nof</p></div>",
      "all\nof"},
+    /* signs of a font, as Outlook writes them */
+    {"Thanks <span style='font-family:Wingdings'>J</span>", "Thanks ☺"},
+    {"A <span style='font-family:\"Wingdings\",serif'>&agrave; <b>L</b></span> J", "A → ☹ J"},
+    {"<font face=Wingdings>&#61514;</font>&#61514;", "☺\xef\x81\x8a"},
+    {"<p><span style='font-family:Wingdings'>&sect;<span style='font:7.0pt \"Times New"
+     " Roman\"'>&nbsp; J</span></span>one</p>", "▪\xc2\xa0 Jone"},
+    {"<p style='font-family:Wingdings'>K<span style='font-family:Arial'>K</span>a &#9;</p>",
+     "😐Ka"},
+    {"<p style='font-family:Wingdings;font-family:Arial'>J", "J"},
+    {"<p style='font-family:\"Wingdings 2\"'>J", "J"},
+    {"<p style='font-family:Arial,Wingdings'>J", "J"},
     /* numbers of items */
     {"<ol start=5><li>a<li>b</ol>", "5. a\n6. b"},
     {"<ol><li value=7>a<li>b</ol>", "7. a\n8. b"},
