@@ -189,6 +189,16 @@ for my $path (sort keys %scans) {
     }
 }
 
+# With tags, rows are found by these alone: what both tables find would be read whole.
+for (["large", $large], ["small", $small]) {
+    my ($which, $w) = @$_;
+    my ($m) = grep { ($_->{"Subplan Name"} // "") eq "CTE m" } nodes(plan_of($w,
+        "contacts", { tags => "rare", "custom_fields.all" => 1 }));
+    is_deeply([grep { $_ } map { $_->{"Index Name"} } nodes($m)], ["contact_tags"],
+        "contacts with a tag and a custom field in the $which workspace: what is read");
+    cmp_ok(blocks($m), "<=", 4 + 20, "contacts with both: by a few pages and their rows");
+}
+
 # What other workspaces have written since is in one short list.
 my ($id, $bot) = ($other->id, $other->agent);
 for my $n (1 .. 10) {

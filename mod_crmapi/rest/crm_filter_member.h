@@ -11,4 +11,9 @@ void crm_filter_member(crm_sql_t *sql, const crm_filter_t *filter,
 void crm_filter_member_scoped(crm_sql_t *sql, const crm_filter_t *filter,
                               const char *bind, const crm_call_t *call);
 
+/* Return whether the rows that CALL's scoped filters select are found by the
+ * resource's times c: their index is on that table. With tags, whose index is on the
+ * rows themselves, it is not read: members are only compared then. */
+int crm_filter_member_by_times(const crm_call_t *call);
+
 #endif /* CRM_FILTER_MEMBER_H */

@@ -7,6 +7,7 @@
 #include "apr_strings.h"
 
 #include "crm_filter.h"
+#include "crm_filter_member.h"
 #include "crm_params.h"
 
 /* Return the column that refers to the parent. */
@@ -53,10 +54,10 @@ static int times_suffice(const crm_call_t *call)
     return 1;
 }
 
-/* Add " FROM ... WHERE" with the resource's times c, and the conditions that
- * they have. If ROWS, join its rows t, each by its primary key: OFFSET 0 hides
- * the table from the planner, which could otherwise begin with it and sort. */
-static void add_times(crm_sql_t *sql, const crm_call_t *call, int rows)
+/* Add " FROM" the resource's times c, and if ROWS, its rows t, each by its primary
+ * key: OFFSET 0 hides the table from the planner, which could otherwise begin with
+ * it and sort, or read all of c for each row. */
+static void add_from_times(crm_sql_t *sql, const crm_call_t *call, int rows)
 {
     const crm_resource_t *resource = crm_rest(call)->endpoint->resource;
 
@@ -66,6 +67,13 @@ static void add_times(crm_sql_t *sql, const crm_call_t *call, int rows)
                      resource->name, " t WHERE " CRM_SQL_OWN("t")
                      " AND t.id = c.id OFFSET 0) t", NULL);
     }
+}
+
+/* Add " FROM ... WHERE" with the resource's times c, and the conditions that
+ * they have. ROWS: see add_from_times(). */
+static void add_times(crm_sql_t *sql, const crm_call_t *call, int rows)
+{
+    add_from_times(sql, call, rows);
     crm_sql_add(sql, " WHERE " CRM_SQL_OWN("c"));
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         if (param->given && param->filter->sql_by_time) {
@@ -100,6 +108,11 @@ static void add_from(crm_sql_t *sql, const crm_call_t *call, int scoped)
 {
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
 
+    if (scoped && crm_filter_member_by_times(call)) {
+        add_from_times(sql, call, 1);
+        crm_sql_add(sql, " WHERE " CRM_SQL_OWN_HIDDEN("c"));
+        return;
+    }
     crm_sql_add(sql, " FROM ");
     add_table(sql, call, by_key(call));
     crm_sql_adds(sql, operation->from ? " " : "",
