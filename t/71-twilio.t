@@ -534,6 +534,18 @@ subtest "why a message was not delivered, and whose it is" => sub {
             From => "+19995550000"), 204, "news of a workspace");
         is($is->($id)->[0], $status, "by whom: $status");
     }
+    # an agent of another workspace has the number, as one of a Messaging Service
+    ($sid, $id) = $sent->("+4918114");
+    status_is(twilio("status?workspace=" . $w->id, MessageSid => $sid,
+        MessageStatus => "undelivered", ErrorCode => "21610",
+        From => $guest->{phone}), 204, "news of a number that several send from");
+    is($is->($id)->[0], "failed", "are of the workspace that has sent it");
+    is($suppressed->("+4918114"), 1, "so is an opt-out");
+    # whose id was another one before a restore
+    ($sid, $id) = $sent->("+4918115");
+    twilio("status?workspace=" . uuid(), MessageSid => $sid,
+        MessageStatus => "delivered", From => $w->{phone});
+    is($is->($id)->[0], "delivered", "of an unknown one, the sender's number counts");
     $httpd->expect_log(qr/42P01/);
     sql($database, "ALTER TABLE crmapi.intake_event RENAME TO away");
     my $r = twilio("status", MessageSid => $sid, MessageStatus => "read",

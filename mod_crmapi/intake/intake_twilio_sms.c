@@ -336,8 +336,10 @@ static const char *id_of(const crm_twilio_hook_t *hook, const char *name)
            && crm_uuid_parse(id, at + len, CRM_UUID_LEN) ? id : NULL;
 }
 
-/* Set *ID_P to the workspace whose status HOOK reports: of the agent whose number is
- * the sender, else that of the URL, if HOOK's account may reach it. NULL: none. */
+/* Set *ID_P to the workspace whose status HOOK reports: that of the URL, if HOOK's
+ * account may reach it, else of the agent whose number is the sender. The URL goes
+ * first: a message may be from a number that many workspaces send from, such as one
+ * of a Messaging Service, and an agent of another one has it. NULL: none. */
 static crm_error_t *find_workspace(const char **id_p,
                                    const crm_twilio_hook_t *hook)
 {
@@ -348,12 +350,15 @@ static crm_error_t *find_workspace(const char **id_p,
     crm_intake_agent_t agent;
     PGresult *result;
 
+    if (values[0]) {
+        CRM_ERR(crm_call_run(&result, hook->call, sql, 2, values));
+        if (PQntuples(result)) {
+            *id_p = crm_db_value(result, 0, 0);
+            return NULL;
+        }
+    }
     CRM_ERR(crm_twilio_agent(&agent, hook, crm_twilio_get(hook, "From")));
     *id_p = agent.workspace_id;
-    if (!*id_p && values[0]) {
-        CRM_ERR(crm_call_run(&result, hook->call, sql, 2, values));
-        *id_p = PQntuples(result) ? crm_db_value(result, 0, 0) : NULL;
-    }
     return NULL;
 }
 
