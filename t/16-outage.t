@@ -303,6 +303,17 @@ subtest "a server that takes connections, but says nothing" => sub {
     cmp_ok(time - $began, "<", 30 * busy(), "each waits for seconds only");
 };
 
+subtest "how long libpq waits for a host: PGCONNECT_TIMEOUT, else five seconds" => sub {
+    for my $given (undef, 17) {
+        my $httpd = httpd(database => $database, modules => ["headers"],
+            env => { $given ? (PGCONNECT_TIMEOUT => $given) : () }, conf => $CONF
+                . "Header set X-Wait expr=%{osenv:PGCONNECT_TIMEOUT}\n");
+        is($httpd->client(key => $key)->get("/api/v1/agents")->header("X-Wait"),
+            $given // 5, $given ? "it is given" : "it is not");
+        $httpd->stop;
+    }
+};
+
 # Ask HTTPD from N clients at once, one request each. Return their statuses, and how
 # long each took, in s.
 sub ask_timed {

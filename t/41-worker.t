@@ -402,6 +402,8 @@ subtest "a reload without room for threads" => sub {
     $worker->configure({ threads => 5 });
     kill HUP => $worker->pid;
     ok(wait_for(sub { $worker->log_text =~ /CRM3007/ }, 20), "it waits for room");
+    my $tries = -s "$scratch/none";
+    ok(wait_for(sub { -s "$scratch/none" > $tries }, 20), "and tries again, in silence");
     unlink "$scratch/none";
     ok(wait_for(sub { $worker->log_text =~ /CRM3007.*CRM3001: .* 3 threads/s }, 20),
         "then it has its settings of before");

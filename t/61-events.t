@@ -184,6 +184,23 @@ subtest "13.4 every type, with data as the API shows it" => sub {
         or diag(join " ", sort keys %seen);
 };
 
+subtest "conversation.created: with whom it is, and about what" => sub {
+    my $w = logged();
+    my %from = (name => "Ann Bo", email => "ann\@x.org", phone_number => "+49301");
+    for (["email", email => $from{email}, { conversation => { subject => "Prices" } }],
+            ["sms", phone_number => $from{phone_number}, {}]) {
+        my ($channel, $by, $address, $more) = @$_;
+        my $talk = message($w, "", channel => $channel, from => { name => $from{name},
+            $by => $address }, %$more, message => { content => "c" });
+        my ($told) = grep { $_->{type} eq "conversation.created"
+            && $_->{data}{id} eq $talk } @{(events($w))[0]};
+        my $shown = $w->client->get("/api/v1/conversations/$talk")->data;
+        for my $field (qw(bot_id contact_id type email phone_number human subject)) {
+            is($told->{data}{$field}, $shown->{$field}, "$channel: $field");
+        }
+    }
+};
+
 subtest "13.4 every way of writing: upsert, import, foreign keys" => sub {
     my $w = logged();
     my $c = $w->client;

@@ -8,7 +8,9 @@ use CrmTest;
 use CrmTest::Data;
 use CrmTest::Dump qw(dump_of);
 use CrmTest::Mcp;
+use CrmTest::Proxy;
 use CrmTest::Receiver;
+use CrmTest::Session;
 
 my $EVENTS = "/crmapi/intake/v1/events";
 my $json = JSON::PP->new->utf8->canonical;
@@ -156,6 +158,27 @@ subtest "while the database is away, counts are kept" => sub {
         bigint) RENAME TO usage_add");
     ok(wait_for(sub { stored($other) eq $n2 + 11 . " 0" }, 60), "then all is")
         or diag(stored($other));
+};
+
+subtest "what may have been written is not written again" => sub {
+    $httpd->stop("WINCH");
+    my $proxy = CrmTest::Proxy->new;
+    my $before = (split " ", stored($other))[0];
+    $httpd = httpd(database => $database, children => 3, conf => $conf . "1\n",
+        conninfo => $proxy->conninfo($database, $CrmTest::Postgres::API));
+    $_->{port} = $httpd->port for $w, $other, $idle;
+    my $let_go = holding($database, "LOCK TABLE crmapi.usage IN EXCLUSIVE MODE");
+    $other->client->get("/api/v1/contacts") for 1 .. 3;
+    wait_blocked($database, 1, "query LIKE '%usage_add%'");
+    $proxy->swallow(1);
+    $let_go->();
+    ok($httpd->wait_log(qr/CRM1109: .* may be missing in crmapictl usage/, 60),
+        "nobody knows");
+    $proxy->swallow(0);
+    $httpd->stop("WINCH");
+    is(stored($other), $before + 3 . " 0", "they were: once");
+    $httpd = httpd(database => $database, children => 3, conf => $conf . "1\n");
+    $_->{port} = $httpd->port for $w, $other, $idle;
 };
 
 subtest "messages in and out, and webhooks" => sub {

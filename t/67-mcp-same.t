@@ -117,6 +117,21 @@ subtest "errors: scopes and plans" => sub {
     }
 };
 
+subtest "errors: what the server fails at has its status" => sub {
+    for (["53100", 503], ["XX000", 500]) {
+        my ($state, $status) = @$_;
+        sql($database, "CREATE FUNCTION crmapi.fail() RETURNS trigger LANGUAGE plpgsql AS
+                \$\$ BEGIN RAISE 'failed' USING ERRCODE = '$state'; END \$\$;
+            CREATE TRIGGER fail BEFORE INSERT ON crmapi.contact
+                FOR EACH ROW EXECUTE FUNCTION crmapi.fail()");
+        $httpd->expect_log(qr/CRM2001: database: $state/);
+        my ($said, $answer) = $mcp->tool("contacts_create", { bot_id => $w->agent });
+        is($said, undef, "21.2 it is no result");
+        is($answer->status, $status, "but $status");
+        sql($database, "DROP FUNCTION crmapi.fail() CASCADE");
+    }
+};
+
 subtest "errors: bodies" => sub {
     for my $operation (grep { $_->{requestBody} } @operations) {
         my $id = $samples->id_for($operation->{path}) // $none;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* no_threads.c: for LD_PRELOAD: a host that has no room for more threads. While the file
- * $CRM_NO_THREADS is there, none can be made. */
+ * $CRM_NO_THREADS is there, none can be made, and it gets a byte for each. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,6 +16,14 @@ int pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict at
 {
     create_t *real = (create_t *)dlsym(RTLD_NEXT, "pthread_create");
     const char *path = getenv("CRM_NO_THREADS");
+    int fd = path ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
 
-    return path && !access(path, F_OK) ? EAGAIN : real(thread, attr, run, data);
+    if (fd < 0) {
+        return real(thread, attr, run, data);
+    }
+    if (write(fd, "x", 1) < 0) {
+        abort();
+    }
+    close(fd);
+    return EAGAIN;
 }

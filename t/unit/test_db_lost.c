@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include "crm_db_test.h"
+#include "crm_dial.h"
 #include "crm_server.h"
 
 START_TEST(a_connection_dead_before_use_is_opened_anew)
@@ -244,6 +245,7 @@ typedef struct relay_t {
     int listener;
     volatile int deaf;          /* swallow what the server answers, then cut */
     int keeps;                  /* the client's socket, when the server ends */
+    volatile int ended;         /* sessions */
     pthread_t thread;
 } relay_t;
 
@@ -298,12 +300,14 @@ static void *relay_main(void *baton)
         relay->deaf = 0;
         close(server);
         close(client);
+        relay->ended++;
     }
     return NULL;
 }
 
-/* Start RELAY; the conninfo of its other end. */
-static const char *relay_start(relay_t *relay)
+/* Begin to listen for RELAY; the conninfo of its other end, which gets no answer
+ * until relay_run(). */
+static const char *relay_listen(relay_t *relay)
 {
     const char *conninfo = getenv("CRM_TEST_DATABASE");
     struct sockaddr_un sun;
@@ -317,9 +321,22 @@ static const char *relay_start(relay_t *relay)
     ck_assert_int_eq(bind(relay->listener, (struct sockaddr *)&sun,
                           sizeof(sun)), 0);
     ck_assert_int_eq(listen(relay->listener, 4), 0);
-    pthread_create(&relay->thread, NULL, relay_main, relay);
     return apr_pstrcat(pool, conninfo, " host=", relay->dir, " port=5432",
                        NULL);
+}
+
+static void relay_run(relay_t *relay)
+{
+    ck_assert(!pthread_create(&relay->thread, NULL, relay_main, relay));
+}
+
+/* Start RELAY; the conninfo of its other end. */
+static const char *relay_start(relay_t *relay)
+{
+    const char *conninfo = relay_listen(relay);
+
+    relay_run(relay);
+    return conninfo;
 }
 
 static void relay_stop(relay_t *relay)
@@ -402,6 +419,29 @@ START_TEST(the_notices_of_a_session_are_heard_whoever_heard_them_before)
 }
 END_TEST
 
+static int not_wanted(void *baton)
+{
+    (void)baton;
+    return 1;
+}
+
+START_TEST(a_connection_that_nobody_wants_any_more_is_closed)
+{
+    static const char *const keywords[] = {"dbname", NULL};
+    const char *values[] = {NULL, NULL};
+    relay_t relay;
+
+    values[0] = relay_listen(&relay);
+    ck_assert_ptr_null(crm_dial(keywords, values, not_wanted, NULL));
+    relay_run(&relay);
+    for (int i = 0; i < 1000 && !relay.ended; i++) {
+        usleep(10000);
+    }
+    ck_assert_int_eq(relay.ended, 1);
+    relay_stop(&relay);
+}
+END_TEST
+
 START_TEST(a_database_that_is_gone_is_unavailable)
 {
     ask("SELECT 1");
@@ -448,6 +488,7 @@ int main(void)
                    a_session_that_ends_is_replaced_whatever_its_socket_does);
     tcase_add_test(tests,
                    the_notices_of_a_session_are_heard_whoever_heard_them_before);
+    tcase_add_test(tests, a_connection_that_nobody_wants_any_more_is_closed);
     tcase_add_test(tests, a_database_that_is_gone_is_unavailable);
     return run_suite(suite);
 }

@@ -238,6 +238,9 @@ START_TEST(a_mail_without_a_text_has_that_of_winmail_dat)
     put_attribute(&dat, MESSAGE, 0x0002800c, "plain\r\nwords", 13);
     ck_assert_str_eq(read_mail(" ", &dat)->text, "plain\nwords");
     ck_assert_str_eq(read_mail("others", &dat)->text, "others");
+    ck_assert_str_eq(read_mail(" \n--b\nContent-Type: text/calendar\n\n"
+                               "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Demo\n"
+                               "END:VEVENT\nEND:VCALENDAR", &dat)->text, "Demo");
     put(&all, 1, 4);
     put_property(&all, 0x0102, 0x1013, "<meta charset=iso-8859-1><p>gr\xfc\xdf"
                  "e", 33);
