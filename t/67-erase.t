@@ -685,6 +685,11 @@ subtest "a contact that was deleted before" => sub {
     my @types = map { ref $_ ? $_->[0] : $_ } sql($database, "SELECT DISTINCT type
         FROM crmapi.event WHERE row_id IN ('$gone[0]', '$listed')");
     is_deeply(\@types, ["contact.erased"], "but that it was erased");
+    sql($database, "INSERT INTO crmapi.event (id, workspace_id, type, row_id)
+            VALUES (gen_random_uuid(), '@{[$w->id]}', 'contact.deleted', '$listed');
+        SELECT crmapi.erase_again('@{[$w->id]}', '@{[$w->id]}')");
+    is(sql($database, "SELECT count(*) FROM crmapi.event WHERE row_id = '$listed'
+        AND type = 'contact.deleted'"), 0, "events that a dump brings back go, too");
     my $copy = $w->ctl_json("workspace", "restore", "$folder/gone", "--as", "new");
     $copy = $copy->[0] if ref $copy eq "ARRAY";
     is(sql($database, "SELECT count(*) FROM crmapi.enrollment
@@ -800,6 +805,14 @@ subtest "who comes back after the erasure is not erased" => sub {
     $w->ctl("workspace", "hold", $w->id);
     $w->ctl("workspace", "release", $w->id);
     status_is($c->get("/api/v1/contacts/$id"), 200, "the contact is there");
+    my $now = sql($database, "SELECT clock_timestamp()");
+    forget("--email", $MAIL);
+    # as a dump from between the two erasures has it
+    sql($database, "INSERT INTO crmapi.contact (id, workspace_id, bot_id, emails,
+            created_at) VALUES (gen_random_uuid(), '@{[$w->id]}', '@{[$w->agent]}',
+            '[{\"email\": \"$MAIL\"}]', '$now');
+        SELECT crmapi.erase_again('@{[$w->id]}', '@{[$w->id]}')");
+    is_deeply([grep { /^contact/ } found()], [], "who is erased once more is");
 };
 
 done_testing;
