@@ -214,6 +214,8 @@ subtest "12.3 the schedule: ten attempts, then failed, kept, sent again"
         my $command = "crmapictl webhook deliveries --workspace " . $w->id;
         like($said, qr/CRM3142: 1 attempt [^:]+ has failed: see $command$/m,
             "it is told, with a command") if $n == 1;
+        my $level = $n < 10 ? "info" : "notice";
+        like($said, qr/ $level: CRM3141: .* HTTP status 500/, "each, with its cause");
         my ($d) = deliveries($w);
         is("$d->{attempts} $d->{http_status}", "$n 500", "attempt $n");
         last if $n == 10;
@@ -812,6 +814,33 @@ subtest "an endpoint's only slot is free again after an error" => sub {
     sql($database, "ALTER TABLE crmapi.away RENAME TO webhook_attempt");
     ok(wait_for(sub { (deliveries($w))[0]{status} eq "delivered" }, 20),
         "the next one can");
+    $daemon->stop;
+};
+
+# What is signed late may be another daemon's by then.
+subtest "a delivery whose lease is lost before it is sent is not sent" => sub {
+    my $w = workspace($httpd);
+    endpoint($w, $receiver->url("stolen/200"));
+    sql($database, "ALTER FUNCTION crmapi.webhook_mac RENAME TO mac_at_once;
+        CREATE FUNCTION crmapi.webhook_mac(text text, key bytea) RETURNS text
+            LANGUAGE plpgsql AS \$\$
+        BEGIN
+            UPDATE crmapi.job j SET leased_by = 'another' WHERE j.state = 'leased'
+                AND j.workspace_id = '" . $w->id . "';
+            PERFORM pg_sleep(1.1);
+            RETURN crmapi.mac_at_once(\$1, \$2);
+        END \$\$");
+    my $daemon = worker(database => $database, conf => { %conf, lease => "2s" },
+        expect_log => [qr/CRM3104: /, qr/CRM3005: 1 job /]);
+    $w->contact;
+    ok($daemon->wait_log(qr/CRM3104: /, 20), "it is noticed");
+    is(scalar $receiver->requests("stolen"), 0, "nothing is sent");
+    sql($database, "DROP FUNCTION crmapi.webhook_mac;
+        ALTER FUNCTION crmapi.mac_at_once RENAME TO webhook_mac;
+        UPDATE crmapi.job SET leased_until = now() WHERE leased_by = 'another'");
+    ok(wait_for(sub { (deliveries($w))[0]{status} eq "delivered" }, 20),
+        "who has the lease sends it");
+    is(scalar $receiver->requests("stolen"), 1, "once");
     $daemon->stop;
 };
 
