@@ -307,7 +307,7 @@ static const char *check_field(checker_t *checker, json_object *config,
         return check_label(checker, config);
     }
     if (!json_object_is_type(config, json_type_object)) {
-        return NULL;            /* true; anything else is no field */
+        return NULL;            /* true; of other programs anything else */
     }
     type = json_object_object_get(config, "type");
     checker->config = config;
@@ -376,6 +376,15 @@ static const member_t settings_members[] = {
 
 /* ---- a form -------------------------------------------------------------- */
 
+/* Return whether CONFIG says whether there is a field. What says neither would be none:
+ * its answers would be lost. */
+static int can_be_field(json_object *config)
+{
+    return !config || json_object_is_type(config, json_type_object)
+           || json_object_is_type(config, json_type_string)
+           || json_object_is_type(config, json_type_boolean);
+}
+
 /* Check CONFIG, the member NAME of standard_fields, at CHECKER's place. */
 static const char *check_standard(checker_t *checker, const char *name,
                                   json_object *config)
@@ -390,7 +399,8 @@ static const char *check_standard(checker_t *checker, const char *name,
                : "must be an object";
     }
     if (kind) {
-        return check_field(checker, config, kind);
+        return can_be_field(config) ? check_field(checker, config, kind)
+               : "must be an object, a label, true or false";
     }
     near = crm_webform_near(name);
     return near ? apr_pstrcat(checker->pool, "is not a field of contacts; did"
