@@ -142,6 +142,38 @@ subtest "none of the other ways to the owner, the files or the server" => sub {
     ok(!-e $file, "no file was written");
 };
 
+# What a program could do with a table and never does, so that who has its password
+# cannot: keys are not read, messages, jobs and bills are not forged.
+subtest "no program may do with a table what it never does" => sub {
+    my %never = (
+        crmapi_api => ["SELECT crmapi.job", "INSERT crmapi.message",
+            "DELETE crmapi.message", "DELETE crmapi.event", "UPDATE crmapi.event",
+            "SELECT crmapi.audit", "DELETE crmapi.audit", "SELECT crmapi.upkeep",
+            "SELECT crmapi.erasure", "SELECT crmapi.webhook_endpoint",
+            "UPDATE crmapi.plan", "UPDATE crmapi.workspace", "INSERT crmapi.api_key",
+            "DELETE crmapi.conversation", "INSERT crmapi.conversation",
+            "UPDATE bot_id crmapi.conversation", "UPDATE contact_id crmapi.conversation",
+            "UPDATE contact_id crmapi.activity", "UPDATE crmapi.enrollment",
+            "SELECT key_hash crmapi.api_key", "UPDATE can_write crmapi.api_key",
+            "SELECT reason crmapi.workspace_hold", "DELETE crmapi.workspace_hold"],
+        crmapi_worker => ["SELECT key crmapi.webhook_endpoint",
+            "SELECT old_key crmapi.webhook_endpoint", "SELECT crmapi.api_key",
+            "SELECT crmapi.live_key", "SELECT crmapi.audit", "SELECT crmapi.erasure",
+            "UPDATE crmapi.contact", "DELETE crmapi.contact", "UPDATE crmapi.message",
+            "INSERT crmapi.message", "DELETE crmapi.event", "UPDATE crmapi.enrollment",
+            "UPDATE crmapi.plan", "UPDATE crmapi.workspace", "DELETE crmapi.past_send",
+            "UPDATE contact_id crmapi.conversation", "DELETE crmapi.workspace_hold"]);
+    for my $role (sort keys %never) {
+        for (@{$never{$role}}) {
+            my ($right, $column, $table) = /^(\w+) (?:(\w+) )?(crmapi\.\w+)$/;
+            is(sql($db, $column
+                ? "SELECT has_column_privilege('$role', '$table', '$column', '$right')"
+                : "SELECT has_table_privilege('$role', '$table', '$right')"), "f",
+                "$role: $_");
+        }
+    }
+};
+
 # ---- the list ---------------------------------------------------------------
 
 my $LIST = read_file("$CrmTest::TOP/schema/repeat/0002-rights.sql");

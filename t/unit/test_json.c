@@ -257,6 +257,27 @@ START_TEST(a_string_is_equal_to_what_it_says_and_to_no_number)
 }
 END_TEST
 
+/* Each line has a number in several notations; no two lines are equal. */
+START_TEST(numbers_are_equal_by_their_values)
+{
+    static const char *const values[][4] = {
+        {"10", "1e1", "10.0", "100E-1"}, {"0", "-0", "0.00", "-0.0e5"},
+        {"-10", "-1e+1", "-10.00", "-0.1e2"}, {"0.1", "1e-1", "0.10", "10e-2"},
+        {"1e400", "10e399", "0.1e401", "1.0e400"},
+    };
+    apr_pool_t *pool = crm_check_pool();
+
+    for (size_t i = 0; i < COUNT(values); i++) {
+        for (size_t j = 0; j < COUNT(values); j++) {
+            for (int k = 0; k < 4; k++) {
+                ck_assert_msg(crm_json_equal(values[i][0], values[j][k], pool)
+                              == (i == j), "%s %s", values[i][0], values[j][k]);
+            }
+        }
+    }
+}
+END_TEST
+
 START_TEST(parsing_keeps_what_was_said)
 {
     static const char text[] =
@@ -512,6 +533,7 @@ int main(void)
     tcase_add_test(check, no_name_comes_twice_however_many_there_are);
     tcase_add_test(check, a_number_stays_as_it_was_written);
     tcase_add_test(check, a_string_is_equal_to_what_it_says_and_to_no_number);
+    tcase_add_test(check, numbers_are_equal_by_their_values);
     tcase_add_test(check, parsing_keeps_what_was_said);
     tcase_add_loop_test(cost, hostile_texts_take_no_more_than_their_size, 0,
                         COUNT(hostile));

@@ -27,6 +27,9 @@ static const struct {
     {"![x](data:text/html,y)", NULL, "data:text"},
     {"a</body></html>", NULL, "a</body>"},
     {"a\xff" "b", "\xef\xbf\xbd", "\xff"},
+    /* without a word, too */
+    {"![](https://x.example/y.png)", "<img ", NULL},
+    {"***", "<hr />", NULL},
     /* lines stay lines */
     {"Main St. 1\nBerlin", "<p>Main St. 1<br />\nBerlin</p>", NULL},
     {"a<br>b<BR />c<br/>d", "a<br />\nb<br />\nc<br />\nd</p>", NULL},
@@ -42,6 +45,7 @@ static const struct {
     {"<https://x.example/>", ">https://x.example/</a></p>", NULL},
     {"https://x.example/*b*", NULL, "<a"},
     {"https://x.example/ *b*", "</a> <em>b</em>", NULL},
+    {"https://x.example/?a=1&b=2", ">https://x.example/?a=1&amp;b=2</a></p>", NULL},
     {"a\nhttps://x.example/\nb", "a<br />\n<a ", "b</a>"},
     {"http://x.example/?a=<b>&c", ">http://x.example/?a=</a>&amp;c", NULL},
     /* of HTML there is the text */

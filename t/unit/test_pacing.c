@@ -88,6 +88,8 @@ static const struct {
      "pacing.window.from: must be a time such as 09:00"},
     {"{\"window\":{\"from\":\"09:0\"}}",
      "pacing.window.from: must be a time such as 09:00"},
+    {"{\"window\":{\"from\":\"09:00x\"}}",
+     "pacing.window.from: must be a time such as 09:00"},
     {"{\"window\":{\"from\":9}}",
      "pacing.window.from: must be a time such as 09:00"},
     {"{\"window\":{\"to\":\"24:01\"}}",
@@ -118,7 +120,7 @@ static const struct {
     const char *delay;
     apr_int64_t seconds;        /* -1: it is none */
 } delays[] = {
-    {"0", 0}, {"2", 2 * DAY}, {"0.25", 21600}, {"365", 365 * DAY},
+    {"0", 0}, {"2", 2 * DAY}, {"0.25", 21600}, {"0.175", 15120}, {"365", 365 * DAY},
     {"\"0s\"", 0}, {"\"90s\"", 90}, {"\"45m\"", 2700}, {"\"36h\"", 129600},
     {"\"2d\"", 2 * DAY}, {"\"1d12h\"", 129600}, {"\"1d2h3m4s\"", 93784},
     {"\"365d\"", 365 * DAY}, {"\"8760h\"", 365 * DAY},
@@ -127,7 +129,9 @@ static const struct {
     {"\"-2d\"", -1}, {"\"+2d\"", -1}, {"\" 2d\"", -1}, {"\"2d \"", -1},
     {"\"2 d\"", -1}, {"\"1.5d\"", -1}, {"\"2D\"", -1}, {"\"366d\"", -1},
     {"\"365d1s\"", -1}, {"\"999999999d\"", -1}, {"\"9999999999d\"", -1},
-    {"\"99999999999999999999s\"", -1}, {"\"1dd\"", -1},
+    {"\"99999999999999999999s\"", -1},
+    /* 2^64 s and some hours */
+    {"\"213503982334602d\"", -1}, {"\"1dd\"", -1},
 };
 
 START_TEST(pacing_taken)

@@ -34,6 +34,7 @@ START_TEST(a_part)
     part("bytes=0-", 0, 9999);
     part("bytes=9999-9999", 9999, 9999);
     part("bytes=9999-99999", 9999, 9999);
+    part("bytes=0-10000", 0, 9999);
     part("bytes=-99999", 0, 9999);
     part("Bytes=0-1", 0, 1);
     part("bytes= 0-1 ", 0, 1);
@@ -50,6 +51,7 @@ START_TEST(what_is_not_there)
     check("bytes=-0", 10000, CRM_RANGED_NEVER, 0, 0);
     check("bytes=99999999999999999999999999-", 10000, CRM_RANGED_NEVER, 0, 0);
     check("bytes=0-", 0, CRM_RANGED_NEVER, 0, 0);
+    check("bytes=-0", 0, CRM_RANGED_NEVER, 0, 0);
     check("bytes=0-0", 0, CRM_RANGED_NEVER, 0, 0);
 }
 END_TEST

@@ -123,6 +123,18 @@ START_TEST(what_is_struck_is_off_until_it_is_added_again)
 }
 END_TEST
 
+START_TEST(others_that_are_added_do_not_bring_it_back)
+{
+    unsigned char hash[32];
+
+    add(1, 3);
+    hash_of(hash, 2);
+    crm_roll_strike(roll, hash, REALM);
+    add(3, 4 * CRM_ROLL_STRUCK);
+    ck_assert_int_eq(count_on(2, 1, REALM), 0);
+}
+END_TEST
+
 START_TEST(one_thread_reads_it_and_not_again_at_once)
 {
     crm_roll_state_t state = {0};
@@ -152,6 +164,29 @@ START_TEST(a_process_that_stops_while_it_reads_is_not_waited_for)
     ck_assert_int_eq(crm_roll_begin(&state), 0);
     ahead = 11000000;
     ck_assert_int_eq(crm_roll_begin(&state), began + 11000000);
+}
+END_TEST
+
+/* How long a reading takes, and the pause after it, in us. */
+static const struct {
+    apr_int64_t took, pause;
+} readings[] = {{1000, 100000}, {50000, 500000}, {5000000, 1000000}};
+
+START_TEST(the_longer_a_reading_takes_the_longer_is_the_pause)
+{
+    crm_roll_state_t state = {0};
+    apr_int64_t began;
+
+    crm_limit_set_clock(odd_clock);
+    ahead = 0;
+    began = crm_roll_begin(&state);
+    ahead = readings[_i].took;
+    crm_roll_end(&state, began, 1);
+    ck_assert_msg(state.read == began, "what was stored meanwhile may be missing");
+    ahead += readings[_i].pause - 1;
+    ck_assert_int_eq(crm_roll_begin(&state), 0);
+    ahead++;
+    ck_assert_int_eq(crm_roll_begin(&state), began + ahead);
 }
 END_TEST
 
@@ -307,7 +342,10 @@ int main(void)
     tcase_add_test(tcase, it_has_all_that_were_added_and_hardly_another);
     tcase_add_test(tcase, one_without_keys_has_none);
     tcase_add_test(tcase, what_is_struck_is_off_until_it_is_added_again);
+    tcase_add_test(tcase, others_that_are_added_do_not_bring_it_back);
     tcase_add_test(tcase, one_thread_reads_it_and_not_again_at_once);
+    tcase_add_loop_test(tcase, the_longer_a_reading_takes_the_longer_is_the_pause,
+                        0, sizeof(readings) / sizeof(*readings));
     tcase_add_test(tcase, a_process_that_stops_while_it_reads_is_not_waited_for);
     tcase_add_test(tcase, equal_keys_share_a_look_up);
     tcase_add_test(tcase, each_database_has_its_own_keys);
