@@ -197,7 +197,6 @@ static int complete(cmark_node *document, apr_pool_t *pool)
     apr_array_header_t *nodes = apr_array_make(pool, 16, sizeof(cmark_node *));
     int shows;
 
-    cmark_consolidate_text_nodes(document);
     shows = find_nodes(nodes, document);
     for (int i = 0; i < nodes->nelts; i++) {
         cmark_node *node = APR_ARRAY_IDX(nodes, i, cmark_node *);
