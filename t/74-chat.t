@@ -156,11 +156,16 @@ subtest "a chat begins" => sub {
         { messages => [], cursor => $again->{cursor}, retry_after => 0 },
         "nothing is behind its cursor");
     $w->client->patch("/api/v1/conversations/$talk->{id}",
-        { archived => true });
+        { archived => true, assigned_to => "ann" });
     my $later = start($bot, json => { visitor => $data->{visitor} });
     is_deeply($later->{messages}, [], "one that is archived is over");
     is(poll($data->{visitor}, after => $later->{cursor})->data->{cursor},
         $later->{cursor}, "and its messages are old");
+    said($data->{visitor}, { content => "New" });
+    my $both = $w->client->get("/api/v1/conversations",
+        query => { visitor_id => $talk->{visitor_id} })->data;
+    is_deeply([map { $_->{assigned_to} } @$both], [undef, "ann"],
+        "what the visitor writes then begins a new one, of nobody");
 };
 
 subtest "50 messages, and those behind a cursor" => sub {

@@ -136,7 +136,8 @@ subtest "19.1 the subject is that of the mail that is answered" => sub {
 
 subtest "a mail is answered in its thread" => sub {
     my $talk = mail_talk("a\@x.example", conversation => { subject => "Öl?" });
-    $c->patch("/api/v1/conversations/$talk", { active => false });
+    $c->patch("/api/v1/conversations/$talk",
+        { active => false, archived => true });
     my $r = $c->post(path($talk), { content => "Liebe Änne,\nja." });
     status_is($r, 201, "an answer");
     my $m = $r->data;
@@ -148,6 +149,7 @@ subtest "a mail is answered in its thread" => sub {
     is($is->{last_message}, $m->{content}, "last_message");
     is($is->{last_message_at}, $m->{created_at}, "last_message_at");
     ok($is->{active}, "it is open again");
+    ok($is->{archived}, "but still archived");
     $worker->once;
     is(fate($talk, $m), "sent", "it is sent");
     my ($mail) = mails("a\@x.example") or return fail("no mail");
