@@ -113,6 +113,42 @@ subtest "generating, approved, running, completed" => sub {
         "conflict", "11.12 what has ended cannot be stopped");
 };
 
+# What the enrollment ID of W waits for, and until when.
+sub waiting {
+    my ($w, $id) = @_;
+    my $r = $w->client->get("/api/v1/sequences/enrollments/$id?include=waiting");
+    return map { $_ // "" } @{$r->data->{waiting}}{qw(for until)};
+}
+
+subtest "what it waits for (docs/sequences.md)" => sub {
+    my $w = with_template();
+    my $id = start($w, auto_approve => false);
+    ok(!exists $w->enrollment($id)->{waiting}, "is shown to who asks");
+    is_deeply([waiting($w, $id)], ["worker", ""], "generation: a worker");
+    $worker->once;
+    is_deeply([waiting($w, $id)], ["approval", ""], "then approval");
+    $w->ctl("workspace", "hold", $w->id, "--reason", "r");
+    is_deeply([waiting($w, $id)], ["approval", ""], "also while it is held");
+    crmapictl_ok($database, qw(enrollment approve), $id);
+    is_deeply([waiting($w, $id)], ["release", ""], "what is due: release");
+    $w->ctl("workspace", "release", $w->id);
+    is_deeply([waiting($w, $id)], ["worker", ""], "and then a worker");
+    $worker->once;
+    my ($for, $until) = waiting($w, $id);
+    is($for, "time", "the next step: its time");
+    is($until, $w->enrollment($id)->{steps}[1]{scheduled_for}, "which is told");
+    sql($database, "UPDATE crmapi.job SET last_error = 'x' WHERE workspace_id = '"
+        . $w->id . "' AND state = 'ready'");
+    is_deeply([waiting($w, $id)], ["retry", $until], "one that has failed: a retry");
+    crmapictl_ok($database, "hold", "--all", "--reason", "r");
+    is_deeply([waiting($w, $id)], ["release", $until], "the database is held");
+    crmapictl_ok($database, "release");
+    status_is($w->client->post("/api/v1/sequences/enrollments/$id/stop"), 200, "stop");
+    is_deeply([waiting($w, $id)], ["", ""], "what has ended waits for nothing");
+    error_is($w->client->get("/api/v1/sequences/enrollments/$id?include=x"), 422,
+        "validation_error", "another name");
+};
+
 # Whole seconds between two times of the API, to the nearest.
 sub seconds_between {
     my ($first, $second) = map { scalar sql($database,

@@ -65,7 +65,7 @@ subtest "21.3 tools/list" => sub {
             for @{$tool->{inputSchema}{required} || []};
         ok(!grep({ ref $_->{type} && !@{$_->{type}} } schemas(
             $tool->{inputSchema})), "$name: types");
-        like($has{include}{description}, qr/html,remote_html|subject,unanswered/,
+        like($has{include}{description}, qr/html,remote_html|subject,unanswered|waiting/,
             "$name: what include takes") if $has{include};
         is_deeply([grep { !/^(?:fields|bot_id|custom_fields)$/
             && ($has{$_}{description} // "") =~ /^(?:only |default false|free-form J)/

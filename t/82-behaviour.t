@@ -234,7 +234,7 @@ subtest "GET /api/v1/contacts/by-email: its parameter" => sub {
         && !($samples->shown($_))[1] } @operations;
     is($operation->{path}, "/api/v1/contacts/by-email", "it has one");
     is_deeply([sort map { $_->{operationId} } @others],
-        ["getConversation", "getMessage"], "others only have include");
+        ["getConversation", "getEnrollment", "getMessage"], "others only have include");
     error_is(ask($operation, {}), 422, "validation_error", "7.8 it is missing",
         ["email"]);
     my %primary = map { $_->{emails}[0]{email} => 1 } grep { @{$_->{emails}} }

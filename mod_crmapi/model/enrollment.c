@@ -9,8 +9,8 @@ static const char *const statuses[] = {
     "stopped_unsubscribed", "stopped_user", "completed", "failed", NULL
 };
 
-/* Types of the two members that come from other tables. The database produces
- * their JSON; they are never read. */
+/* Types of the members that come from other tables. The database produces their JSON;
+ * they are never read. */
 static const crm_type_t type_sequence = {
     .name = "sequence", .cast = "json", .write = crm_buf_json_compact,
     .fixed_schema = "\"$ref\":\"#/components/schemas/Sequence\"",
@@ -20,6 +20,11 @@ static const crm_type_t type_steps = {
     .name = "steps", .cast = "json", .write = crm_buf_json_compact,
     .fixed_schema = "\"type\":\"array\","
                     "\"items\":{\"$ref\":\"#/components/schemas/Step\"}",
+};
+
+static const crm_type_t type_waiting = {
+    .name = "waiting", .cast = "json", .write = crm_buf_json_compact,
+    .fixed_schema = "\"$ref\":\"#/components/schemas/Waiting\"",
 };
 
 /* A time in the format of contract 9.1. */
@@ -49,6 +54,25 @@ static const crm_type_t type_steps = {
     " FROM crmapi.enrollment_step s WHERE " CRM_SQL_OWN("s") \
     " AND s.enrollment_id = t.id"
 
+/* What waits for nobody else waits for its next job. Why that failed is the operator's
+ * business: it may name hosts and tables. */
+#define WAITING_SQL \
+    "SELECT json_build_object('for', CASE" \
+    " WHEN t.status = 'pending_approval' THEN 'approval'" \
+    " WHEN t.status NOT IN ('generating', 'approved', 'running') THEN NULL" \
+    " WHEN EXISTS (SELECT FROM crmapi.workspace_hold h WHERE " CRM_SQL_OWN("h") ")" \
+    " OR (SELECT i.held_at IS NOT NULL FROM crmapi.instance i) THEN 'release'" \
+    " WHEN j.is_later AND j.last_error IS NOT NULL THEN 'retry'" \
+    " WHEN j.is_later THEN 'time' ELSE 'worker' END," \
+    " 'until', CASE WHEN j.is_later THEN " TIME("j.run_at") " END)" \
+    " FROM (VALUES (1)) one LEFT JOIN LATERAL (" \
+    "SELECT n.run_at, n.run_at > " CRM_SQL_NOW " AS is_later, n.last_error" \
+    " FROM crmapi.job n WHERE " CRM_SQL_OWN("n") " AND n.lane <> 'webhook'" \
+    " AND crmapi.job_about(n.payload) = t.id::text" \
+    " AND n.state IN ('ready', 'leased')" \
+    " AND t.status IN ('generating', 'approved', 'running')" \
+    " ORDER BY n.run_at LIMIT 1) j ON true"
+
 static const crm_field_t fields[] = {
     {.name = "id", .type = &crm_type_uuid},
     {.name = "sequence_id", .type = &crm_type_uuid},
@@ -64,7 +88,17 @@ static const crm_field_t fields[] = {
      .sql = SEQUENCE_SQL},
     {.name = "steps", .type = &type_steps, .flags = CRM_F_DERIVED,
      .sql = STEPS_SQL, .doc = "in the order of sort_order"},
+    {.name = "waiting", .type = &type_waiting,
+     .flags = CRM_F_DERIVED | CRM_F_HIDDEN | CRM_F_ON_REQUEST, .sql = WAITING_SQL,
+     .doc = "what must happen before it goes on; with include=waiting"},
     {.name = NULL}
+};
+
+static const char *const more[] = {"waiting", NULL};
+
+static const crm_filter_t include[] = {
+    CRM_FILTER_INCLUDE(more, "waiting"),
+    {.field = {.name = NULL}}
 };
 
 static const crm_filter_t list_filters[] = {
@@ -107,6 +141,7 @@ static const crm_operation_t operations[] = {
      .summary = "List enrollments, latest first"},
     {.id = "getEnrollment", .method = "GET",
      .path = "/sequences/enrollments/{id}", .kind = CRM_OP_GET,
+     .filters = include,
      .sequences = 1,
      .doc = "For polling: its state, and what was sent when.",
      .summary = "Get an enrollment with its sequence and steps"},

@@ -50,8 +50,9 @@ WITH relation (name, api, worker) AS (VALUES
     ('event_number', 'SELECT, USAGE', 'USAGE'),
     ('form', 'SELECT', 'SELECT'),
     ('idempotent_answer', 'SELECT, INSERT, UPDATE', ''),
-    ('instance', 'SELECT (history, events_lost)', 'SELECT'),
-    ('job', 'INSERT', 'SELECT, INSERT, UPDATE, DELETE'),
+    ('instance', 'SELECT (held_at, history, events_lost)', 'SELECT'),
+    ('job', 'INSERT, SELECT (workspace_id, lane, payload, state, run_at,'
+        ' last_error)', 'SELECT, INSERT, UPDATE, DELETE'),
     ('live_key', 'SELECT (workspace_id, key_id, slug, read, write, plan_api,'
         ' plan_sequences, closed, terms, name, expires_at)', ''),
     ('message', 'SELECT', 'SELECT'),

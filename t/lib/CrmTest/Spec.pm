@@ -286,6 +286,7 @@ our %FIELDS = (
 our %ON_REQUEST = (
     Message => { html => "", remote_html => "" },
     Conversation => { subject => "", unanswered => "updated" },
+    Enrollment => { waiting => "" },
 );
 
 # With those of contract 13.3: sort and order of lists that can be in the order
