@@ -56,16 +56,18 @@ sub signed {
 }
 
 # Each table of DATABASE with a hash, which changes with any row. That commands were
-# run stays in crmapi.audit, whatever is undone.
+# run stays in crmapi.audit, whatever is undone, and up to where readers of events may
+# be ahead stays in crmapi.instance.
 sub state_of {
     my ($database) = @_;
     my @tables = map { $_->[0] } sql($database, "SELECT relname FROM pg_class
         WHERE relnamespace = 'crmapi'::regnamespace AND relkind IN ('r', 'p')
           AND relname <> 'audit' ORDER BY 1");
+    my %row = (instance => "(to_jsonb(t) - 'events_lost')");
     return join " ", map { "$_->[0]:$_->[1]" } sql($database, join(" UNION ALL
-        ", map { "SELECT '$_', md5(coalesce(string_agg(t::text, ' '
-        ORDER BY t::text), '')) FROM crmapi.$_ t" } @tables)
-        . " ORDER BY 1");
+        ", map { my $row = ($row{$_} // "t") . "::text"; "SELECT '$_',
+        md5(coalesce(string_agg($row, ' ' ORDER BY $row), ''))
+        FROM crmapi.$_ t" } @tables) . " ORDER BY 1");
 }
 
 1;
