@@ -431,21 +431,20 @@ DECLARE
     noted record;
 BEGIN
     SELECT p.* INTO here FROM crmapi.instance_place() p;
-    SELECT i.system_id, i.database_id, i.history INTO noted FROM crmapi.instance i;
-    IF noted.history IS DISTINCT FROM crmapi.instance_history() THEN
+    SELECT i.system_id, i.database_id INTO noted FROM crmapi.instance i;
+    IF crmapi.instance_history() IS DISTINCT FROM
+        (SELECT i.history FROM crmapi.instance i) THEN
         PERFORM crmapi.events_leave();
     END IF;
     IF noted.system_id IS NULL THEN     -- a write needs all servers
         UPDATE crmapi.instance i SET system_id = here.system_id,
             database_id = here.database_id
         WHERE i.one;
-        noted.system_id := here.system_id;
-        noted.database_id := here.database_id;
+        noted := here;
     END IF;
     IF crmapi.mark_behind(known) THEN
         why := 'an older state of the database was restored';
-    ELSIF (noted.system_id, noted.database_id)
-        IS DISTINCT FROM (here.system_id, here.database_id) THEN
+    ELSIF noted IS DISTINCT FROM here THEN
         why := 'the database was restored or copied from another one';
     END IF;
     marks := (SELECT array_agg(m.n ORDER BY m.slot) FROM crmapi.send_mark m);

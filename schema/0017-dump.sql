@@ -246,9 +246,10 @@ $$;
 
 -- Have jobs and events of this database get numbers above those of WORKSPACE,
 -- which was restored: cursors of its readers stay valid, and what comes is behind
--- them. Those of readers that have seen more are found by events_lost. A dump with a number above 2^40 is refused, so that no forged one uses up
--- a sequence that all workspaces share; 1,000 a second take 34 years to get
--- there. Locks: instance. For the owner.
+-- them. Those of readers that have seen more are found by events_lost. A dump with a
+-- number above 2^40 is refused, so that no forged one uses up a sequence that all
+-- workspaces share; 1,000 a second take 34 years to get there. Locks: instance. For
+-- the owner.
 CREATE FUNCTION crmapi.restore_numbers(workspace uuid) RETURNS void
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE

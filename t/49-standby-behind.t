@@ -23,9 +23,8 @@ $primary->sql("postgres", "SELECT pg_reload_conf()");
 my $httpd = httpd(database => $database,
     conninfo => conninfo($CrmTest::Postgres::API), unlimited => 1);
 $httpd->may_log(qr/CRM(?:130[345]|200[14567]): /);
-my @worker = (database => $database, conninfo => conninfo($CrmTest::Postgres::WORKER),
-    no_start => 1);
-my $worker = worker(@worker);
+my $worker = worker(database => $database,
+    conninfo => conninfo($CrmTest::Postgres::WORKER), no_start => 1);
 $worker->may_log(qr/CRM(?:200\d|3010|3101): /);
 my $w = workspace($httpd)->log_on;
 my $c = $w->client(timeout => 60);

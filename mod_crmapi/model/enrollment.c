@@ -54,12 +54,15 @@ static const crm_type_t type_waiting = {
     " FROM crmapi.enrollment_step s WHERE " CRM_SQL_OWN("s") \
     " AND s.enrollment_id = t.id"
 
+/* The states in which crmapid has something to do. */
+#define WORKED_ON "('generating', 'approved', 'running')"
+
 /* What waits for nobody else waits for its next job. Why that failed is the operator's
  * business: it may name hosts and tables. */
 #define WAITING_SQL \
     "SELECT json_build_object('for', CASE" \
     " WHEN t.status = 'pending_approval' THEN 'approval'" \
-    " WHEN t.status NOT IN ('generating', 'approved', 'running') THEN NULL" \
+    " WHEN t.status NOT IN " WORKED_ON " THEN NULL" \
     " WHEN EXISTS (SELECT FROM crmapi.workspace_hold h WHERE " CRM_SQL_OWN("h") ")" \
     " OR (SELECT i.held_at IS NOT NULL FROM crmapi.instance i) THEN 'release'" \
     " WHEN j.is_later AND j.last_error IS NOT NULL THEN 'retry'" \
@@ -69,8 +72,7 @@ static const crm_type_t type_waiting = {
     "SELECT n.run_at, n.run_at > " CRM_SQL_NOW " AS is_later, n.last_error" \
     " FROM crmapi.job n WHERE " CRM_SQL_OWN("n") " AND n.lane <> 'webhook'" \
     " AND crmapi.job_about(n.payload) = t.id::text" \
-    " AND n.state IN ('ready', 'leased')" \
-    " AND t.status IN ('generating', 'approved', 'running')" \
+    " AND n.state IN ('ready', 'leased') AND t.status IN " WORKED_ON \
     " ORDER BY n.run_at LIMIT 1) j ON true"
 
 static const crm_field_t fields[] = {

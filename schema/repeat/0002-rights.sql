@@ -93,8 +93,8 @@ function (who, names) AS (VALUES
     ('crmapi_api',
         'answer_refusal chat_seen contact_last_contacted_at contact_merge'
         ' contact_suppressed_of event_end event_end_at event_lost fields_wanted'
-        ' instance_history intake_key_find json_fits json_merge key_look_up key_may key_roll'
-        ' message_answer review_act review_digest review_times'
+        ' instance_history intake_key_find json_fits json_merge key_look_up key_may'
+        ' key_roll message_answer review_act review_digest review_times'
         ' suppression_add token_sign_page token_signed usage_add'),
     ('crmapi_worker',
         'analyze_grown answer_channel answer_failed answer_names answer_refused'
