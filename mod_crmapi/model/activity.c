@@ -39,7 +39,7 @@ static const crm_field_t fields[] = {
     {.field = {.name = "activity_type", .type = &crm_type_enum, \
                .values = activity_types, .doc = "only this type"}, \
      .by = CRM_BY_VALUE, \
-     .sql = "t.activity_type = ?"}, \
+     .sql = CRM_FILTER_IS("t.activity_type"), .order = "t.created_at"}, \
     {.field = {.name = "completed", .type = &crm_type_boolean, \
                .doc = "whether it has completed_at"}, \
      .by = CRM_BY_BOOLEAN, \
@@ -48,11 +48,11 @@ static const crm_field_t fields[] = {
     {.field = {.name = "due_after", .type = &crm_type_time, \
                .doc = "inclusive"}, \
      .by = CRM_BY_VALUE, \
-     .sql = "t.due_date >= ?"}, \
+     .sql = "t.due_date >= ?", .order = "t.due_date"}, \
     {.field = {.name = "due_before", .type = &crm_type_time, \
                .doc = "inclusive"}, \
      .by = CRM_BY_VALUE, \
-     .sql = "t.due_date <= ?"}, \
+     .sql = "t.due_date <= ?", .order = "t.due_date"}, \
     CRM_FILTER_CREATED("t.created_at"), \
     CRM_FILTER_UPDATED
 
@@ -60,11 +60,11 @@ static const crm_filter_t list_filters[] = {
     {.field = {.name = "contact_id", .type = &crm_type_ref,
                .doc = "only activities of this contact"},
      .by = CRM_BY_VALUE,
-     .sql = "t.contact_id = ?"},
+     .sql = CRM_FILTER_IS("t.contact_id"), .order = "t.created_at"},
     {.field = {.name = "company_id", .type = &crm_type_ref,
                .doc = "only activities of this company"},
      .by = CRM_BY_VALUE,
-     .sql = "t.company_id = ?"},
+     .sql = CRM_FILTER_IS("t.company_id"), .order = "t.created_at"},
     FILTERS,
     {.field = {.name = NULL}}
 };

@@ -42,14 +42,16 @@ struct crm_filter_t {
     const char *digits_table;
     const char *column;         /* without an alias */
     const char *keys;
+    const char *order;          /* the key of the order in which an index has the
+                                   rows that match SQL; or NULL */
+    const char *order_false;    /* the same for SQL_FALSE */
     const char *absent;         /* the bind that says what its absence says, or
                                    NULL: with it the query is the same */
     int only_shows;             /* it says what is shown of rows, not which
                                    rows the list has */
     int counted;                /* crmapi.counter has totals by this filter */
-    int by_key;                 /* it names few rows by the primary key: they
-                                   are read first, and other filters apply to
-                                   them */
+    int by_key;                 /* it names few rows, by a key: they are read first,
+                                   and other filters apply to them */
     const char *sql_by_time;    /* SQL over the resource's times c, if it has
                                    them; or NULL */
     const char *members;        /* "custom_fields.": the parameter is any name

@@ -66,7 +66,7 @@ static const crm_filter_t include[] = {
                .type = &crm_type_text, \
                .doc = "for example user, assistant, human, tool"}, \
      .by = CRM_BY_VALUE, \
-     .sql = "t.role = ?"}, \
+     .sql = CRM_FILTER_IS("t.role")}, \
     CRM_FILTER_CREATED("t.created_at"), \
     INCLUDE
 
@@ -79,7 +79,7 @@ static const crm_filter_t all_filters[] = {
     {.field = {.name = "conversation_id", .type = &crm_type_ref,
                .doc = "only messages of this conversation"},
      .by = CRM_BY_VALUE,
-     .sql = "t.conversation_id = ?"},
+     .sql = CRM_FILTER_IS("t.conversation_id")},
     FILTERS,
     {.field = {.name = NULL}}
 };

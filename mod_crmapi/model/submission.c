@@ -36,11 +36,11 @@ static const crm_filter_t all_filters[] = {
     {.field = {.name = "form_id", .type = &crm_type_ref,
                .doc = "only submissions of this form"},
      .by = CRM_BY_VALUE,
-     .sql = "t.form_id = ?"},
+     .sql = CRM_FILTER_IS("t.form_id")},
     {.field = {.name = "contact_id", .type = &crm_type_ref,
                .doc = "only submissions of this contact"},
      .by = CRM_BY_VALUE,
-     .sql = "t.contact_id = ?"},
+     .sql = CRM_FILTER_IS("t.contact_id")},
     INTERNAL,
     CRM_FILTER_CREATED("t.submitted_at"),
     {.field = {.name = NULL}}

@@ -47,13 +47,13 @@ static const crm_filter_t list_filters[] = {
                .type = &crm_type_email_asked,
                .doc = "whether this address is suppressed, without case"},
      .by = CRM_BY_VALUE,
-     .sql = "(t.kind, t.address) = ('email', ?)"},
+     .sql = "(t.kind, t.address) = ('email', ?)", .by_key = 1},
     {.field = {.name = "phone_number", .example = "+4930901820",
                .type = &crm_type_phone_asked, .max = 100,
                .doc = "whether this number is, in any spelling that has the"
                       " same E.164 form"},
      .by = CRM_BY_VALUE,
-     .sql = "(t.kind, t.address) = ('phone', crmapi.phone_key(?))"},
+     .sql = "(t.kind, t.address) = ('phone', crmapi.phone_key(?))", .by_key = 1},
     CRM_FILTER_CREATED("t.created_at"),
     CRM_FILTER_UPDATED,
     {.field = {.name = NULL}}

@@ -8,6 +8,7 @@
 
 #include "crm_filter.h"
 #include "crm_filter_member.h"
+#include "crm_list_lead.h"
 #include "crm_params.h"
 
 /* Return the column that refers to the parent. */
@@ -163,6 +164,24 @@ static void add_rows(crm_sql_t *sql, const crm_call_t *call, int times,
     }
 }
 
+apr_int64_t crm_list_offset(const crm_call_t *call)
+{
+    return (crm_rest(call)->page - 1) * crm_rest(call)->page_size;
+}
+
+void crm_list_all(crm_sql_t *sql, const crm_call_t *call)
+{
+    if (by_time(call)) {
+        add_from_times(sql, call, 1);
+        crm_sql_add(sql, " WHERE " CRM_SQL_OWN("c"));
+    }
+    else {
+        crm_sql_adds(sql, " FROM crmapi.",
+                     crm_rest(call)->endpoint->resource->name,
+                     " t WHERE " CRM_SQL_OWN("t"), NULL);
+    }
+}
+
 void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed)
 {
     add_rows(sql, call, by_time(call), unindexed, 0);
@@ -269,21 +288,8 @@ static int is_scoped(const crm_call_t *call)
     return found;
 }
 
-void crm_list_matches(crm_sql_t *sql, const crm_call_t *call)
-{
-    crm_sql_add(sql, "WITH m AS MATERIALIZED (");
-    crm_list_keys(sql, call, "t.*");
-    add_rows(sql, call, 0, 0, is_scoped(call));
-    crm_sql_add(sql, " LIMIT " CRM_LIST_TEXT(CRM_LIST_MATCHES) " + 1) ");
-}
-
-void crm_list_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n)
-{
-    crm_sql_bind(sql, apr_psprintf(call->pool, "%" APR_INT64_T_FMT, n),
-                 "bigint");
-}
-
-int crm_list_is_by_content(const crm_call_t *call)
+/* Return whether CALL has a filter by content. */
+static int is_by_content(const crm_call_t *call)
 {
     for (crm_param_t *param = crm_rest(call)->params; param->filter; param++) {
         if (param->given
@@ -292,4 +298,41 @@ int crm_list_is_by_content(const crm_call_t *call)
         }
     }
     return 0;
+}
+
+int crm_list_collects(const crm_call_t *call)
+{
+    return is_by_content(call) || crm_list_lead(call);
+}
+
+void crm_list_matches(crm_sql_t *sql, const crm_call_t *call)
+{
+    const crm_param_t *lead = crm_list_lead(call);
+
+    if (lead) {
+        crm_list_lead_matches(sql, call, lead);
+        return;
+    }
+    crm_sql_add(sql, "WITH m AS MATERIALIZED (");
+    crm_list_keys(sql, call, "t.*");
+    add_rows(sql, call, 0, 0, is_scoped(call));
+    crm_sql_add(sql, " LIMIT " CRM_LIST_TEXT(CRM_LIST_MATCHES) " + 1) ");
+}
+
+void crm_list_few(crm_sql_t *sql, const crm_call_t *call,
+                  crm_list_start_t *start, apr_int64_t count)
+{
+    if (crm_list_lead(call)) {
+        crm_list_lead_few(sql, call, start, count);
+    }
+    else {
+        crm_sql_add(sql, "(SELECT count(*) <= " CRM_LIST_TEXT(CRM_LIST_MATCHES)
+                    " FROM m)");
+    }
+}
+
+void crm_list_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n)
+{
+    crm_sql_bind(sql, apr_psprintf(call->pool, "%" APR_INT64_T_FMT, n),
+                 "bigint");
 }

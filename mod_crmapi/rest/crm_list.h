@@ -9,16 +9,33 @@
 #define CRM_LIST_TOTAL 0
 #define CRM_LIST_FIRST 1
 
-/* The maximum number of matches of a filter by content (tags, search) that are
- * collected. If there are more, the list is read in its order: see
- * add_by_content() of crm_op_list.c. */
+/* The maximum number of matches of a filter that are collected. If there are more,
+ * the list is read in its order: see add_collected() of crm_op_list.c. */
 #define CRM_LIST_MATCHES 2000
+
+/* At this offset and above, the ids of a page are selected first, and then its
+ * rows by id. That is cheaper from about 1,000 rows on. */
+#define CRM_LIST_DEEP 1000
+
+/* The number of rows among which the list's order gives a page soon: see
+ * crm_list_lead_few(). */
+#define CRM_LIST_WINDOW 1000
 
 /* The largest page_size (contract 7.2). */
 #define CRM_LIST_PAGE 100
 
 #define CRM_LIST_TEXT(number) CRM_LIST_TEXT_OF(number)
 #define CRM_LIST_TEXT_OF(number) #number
+
+/* Add " AND" the condition of the rows that follow a cursor, if there is one. */
+typedef void crm_list_start_t(crm_sql_t *sql, const crm_call_t *call);
+
+/* Return the number of rows before CALL's page. */
+apr_int64_t crm_list_offset(const crm_call_t *call);
+
+/* Add " FROM ... WHERE" and the workspace, so that the rows t can be read in the order
+ * of CALL's list, which has no parent. */
+void crm_list_all(crm_sql_t *sql, const crm_call_t *call);
 
 /* Add " FROM ... WHERE" and all conditions, so that the rows t can be read in the
  * order of CALL's list. UNINDEXED: write filters by content so that their GIN
@@ -48,15 +65,20 @@ void crm_list_keys(crm_sql_t *sql, const crm_call_t *call,
 /* Return whether PARAM of CALL is a filter by content that has an index. */
 int crm_list_is_indexed(const crm_param_t *param, const crm_call_t *call);
 
-/* Add "WITH m": the rows that match, with their sort keys, in no order, and at
- * most one more than CRM_LIST_MATCHES: that one shows that they are too
- * many. */
+/* Return whether CALL's matches are collected first: it has a filter by content,
+ * or one whose index has another order than the list (crm_list_lead()). */
+int crm_list_collects(const crm_call_t *call);
+
+/* Add "WITH m": the rows that match, with their sort keys, in no order. There may be
+ * too many of them: see crm_list_few(). */
 void crm_list_matches(crm_sql_t *sql, const crm_call_t *call);
+
+/* Add the condition that m has all rows that match, and the page of COUNT rows after
+ * START (may be NULL) is best taken from m. */
+void crm_list_few(crm_sql_t *sql, const crm_call_t *call,
+                  crm_list_start_t *start, apr_int64_t count);
 
 /* Add N as a bind. */
 void crm_list_number(crm_sql_t *sql, const crm_call_t *call, apr_int64_t n);
-
-/* Return whether CALL has a filter by content. */
-int crm_list_is_by_content(const crm_call_t *call);
 
 #endif /* CRM_LIST_H */

@@ -7,6 +7,7 @@
 #include "apr_escape.h"
 
 #include "crm_list.h"
+#include "crm_list_lead.h"
 #include "crm_params.h"
 #include "crm_query.h"
 
@@ -83,7 +84,7 @@ static void add_range_condition(crm_sql_t *sql, const crm_call_t *call,
 }
 
 /* Add the first rows of RANGE in the order of the list. With MATCHES the rows
- * count only if not all matches were collected (s.few). */
+ * count only if not all matches were collected (found.few). */
 static void add_range(crm_sql_t *sql, const crm_call_t *call, range_t range,
                       int matches)
 {
@@ -91,7 +92,7 @@ static void add_range(crm_sql_t *sql, const crm_call_t *call, range_t range,
     crm_list_keys(sql, call, "t.*");
     crm_list_rows(sql, call, 1);
     add_range_condition(sql, call, range);
-    crm_sql_add(sql, matches ? " AND NOT s.few" : "");
+    crm_sql_add(sql, matches ? " AND NOT found.few" : "");
     crm_list_order(sql, call, NULL, 0);
     crm_sql_add(sql, ONE_MORE ")");
 }
@@ -103,18 +104,25 @@ static void add_limit(crm_sql_t *sql, const crm_call_t *call)
     crm_list_number(sql, call, crm_rest(call)->page_size + 1);
 }
 
+/* Return the range of the index in which CALL's page begins. */
+static range_t first_range(const crm_call_t *call)
+{
+    const crm_rest_t *rest = crm_rest(call);
+
+    return !rest->after ? WHOLE
+           : rest->sort->nulls_last && !rest->after->keys[0] ? NULLS_AFTER
+           : AFTER;
+}
+
 /* Add the page, read in the order of the list. If nulls are last, the page may
  * be in two ranges of the index. MATCHES: as in add_range(). */
 static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int matches)
 {
-    const crm_rest_t *rest = crm_rest(call);
-    int nulls = rest->after && rest->sort->nulls_last;
-    int at_nulls = nulls && !rest->after->keys[0];
+    range_t first = first_range(call);
 
     crm_sql_add(sql, "SELECT t.* FROM (");
-    add_range(sql, call, at_nulls ? NULLS_AFTER : rest->after ? AFTER : WHOLE,
-              matches);
-    if (nulls && !at_nulls) {
+    add_range(sql, call, first, matches);
+    if (first == AFTER && crm_rest(call)->sort->nulls_last) {
         crm_sql_add(sql, " UNION ALL ");
         add_range(sql, call, NULLS, matches);
         crm_sql_add(sql, ") t");
@@ -126,13 +134,13 @@ static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int matches)
     add_limit(sql, call);
 }
 
-/* Add the page from the collected matches m, if s, their count, says that all
+/* Add the page from the collected matches m, if found, their count, says that all
  * were collected. */
 static void add_few(crm_sql_t *sql, const crm_call_t *call)
 {
     const crm_rest_t *rest = crm_rest(call);
 
-    crm_sql_add(sql, "(SELECT m.* FROM m WHERE s.few");
+    crm_sql_add(sql, "(SELECT m.* FROM m WHERE found.few");
     if (rest->after && rest->sort->nulls_last && !rest->after->keys[0]) {
         crm_sql_add(sql, rest->ascending ? " AND m.o0 IS NULL AND m.id > "
                     : " AND m.o0 IS NULL AND m.id < ");
@@ -148,12 +156,21 @@ static void add_few(crm_sql_t *sql, const crm_call_t *call)
     crm_sql_add(sql, ")");
 }
 
-/* Return whether to collect the matches of a filter by content: a filter has an
- * index, and the matches are not known to be too many. */
+/* Add " AND" the condition of the rows that follow the cursor, if there is one. */
+static void add_start(crm_sql_t *sql, const crm_call_t *call)
+{
+    add_range_condition(sql, call, first_range(call));
+}
+
+/* Return whether to collect the matches of a filter: it has an index, and the
+ * matches of one by content are not known to be too many. */
 static int collects(const crm_call_t *call)
 {
     const crm_rest_t *rest = crm_rest(call);
 
+    if (crm_list_lead(call)) {
+        return 1;
+    }
     if (rest->after && rest->after->in_order) {
         return 0;
     }
@@ -165,15 +182,16 @@ static int collects(const crm_call_t *call)
     return 0;
 }
 
-/* Add the FROM of a list whose matches are collected: see add_by_content() of
+/* Add the FROM of a list whose matches are collected: see add_collected() of
  * crm_op_list.c. */
 static void add_collected(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, " FROM " CRM_SQL_EITHER("(", "(SELECT f.few FROM (")
-                "SELECT count(*) <= " CRM_LIST_TEXT(CRM_LIST_MATCHES)
-                " AS few FROM m" CRM_SQL_EITHER("", ") f,"));
+                "SELECT ");
+    crm_list_few(sql, call, add_start, crm_rest(call)->page_size + 1);
+    crm_sql_add(sql, " AS few" CRM_SQL_EITHER("", ") f,"));
     crm_rest_permit(sql, call, CRM_PERMIT_FROM);
-    crm_sql_add(sql, " OFFSET 0) s LEFT JOIN LATERAL (");
+    crm_sql_add(sql, " OFFSET 0) found LEFT JOIN LATERAL (");
     add_few(sql, call);
     crm_sql_add(sql, " UNION ALL (");
     add_in_order(sql, call, 1);
@@ -188,7 +206,7 @@ void crm_walk_make(crm_sql_t *sql, crm_call_t *call)
     if (collect) {
         crm_list_matches(sql, call);
     }
-    crm_sql_adds(sql, "SELECT s.few, ", crm_rest_shape(call)->columns, NULL);
+    crm_sql_adds(sql, "SELECT found.few, ", crm_rest_shape(call)->columns, NULL);
     for (int i = 0; crm_rest(call)->sort->keys[i]; i++) {
         crm_sql_add(sql, ", ");
         crm_list_key(sql, call, "t", i);
@@ -201,7 +219,7 @@ void crm_walk_make(crm_sql_t *sql, crm_call_t *call)
         crm_sql_add(sql, " FROM (SELECT false AS few"
                     CRM_SQL_EITHER("", " FROM"));
         crm_rest_permit(sql, call, CRM_PERMIT_FROM);
-        crm_sql_add(sql, ") s LEFT JOIN LATERAL (");
+        crm_sql_add(sql, ") found LEFT JOIN LATERAL (");
         add_in_order(sql, call, 0);
     }
     crm_sql_add(sql, ") t ON true");

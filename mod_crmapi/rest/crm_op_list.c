@@ -8,10 +8,6 @@
 #include "crm_list_walk.h"
 #include "crm_params.h"
 
-/* At this offset and above, the ids of a page are selected first, and then its
- * rows by id. That is cheaper from about 1,000 rows on. */
-#define DEEP_OFFSET 1000
-
 /* Return the resource that the path's {id} names. */
 static const crm_resource_t *path_resource(const crm_endpoint_t *endpoint)
 {
@@ -66,45 +62,39 @@ static void add_total(crm_sql_t *sql, const crm_call_t *call)
     }
 }
 
-/* Return the offset of the page. */
-static apr_int64_t rows_before(const crm_call_t *call)
-{
-    return (crm_rest(call)->page - 1) * crm_rest(call)->page_size;
-}
-
 /* Add LIMIT and OFFSET of CALL's page. */
 static void add_page(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, " LIMIT ");
     crm_list_number(sql, call, crm_rest(call)->page_size);
-    if (rows_before(call)) {
+    if (crm_list_offset(call)) {
         crm_sql_add(sql, " OFFSET ");
-        crm_list_number(sql, call, rows_before(call));
+        crm_list_number(sql, call, crm_list_offset(call));
     }
 }
 
 /* Return a constant LIMIT that includes every page with an offset below
- * DEEP_OFFSET, so that it does not change the result. The planner needs it: it
+ * CRM_LIST_DEEP, so that it does not change the result. The planner needs it: it
  * cannot see the bound LIMIT, assumes a tenth of all rows, and would sort them
  * instead of reading an index in order. */
 static const char *inner_limit(const crm_call_t *call)
 {
-    apr_int64_t before = rows_before(call);
+    apr_int64_t before = crm_list_offset(call);
 
     return !before ? " LIMIT " CRM_LIST_TEXT(CRM_LIST_PAGE)
-           : before < DEEP_OFFSET
-             ? " LIMIT " CRM_LIST_TEXT(DEEP_OFFSET) " + "
+           : before < CRM_LIST_DEEP
+             ? " LIMIT " CRM_LIST_TEXT(CRM_LIST_DEEP) " + "
                CRM_LIST_TEXT(CRM_LIST_PAGE) : "";
 }
 
-/* Add the rows of a page, read in the order of the list. If BY_CONTENT, add
- * none if s, the count of matches, says that all matches were collected. */
-static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int by_content)
+/* Add the rows of a page, read in the order of the list. If COLLECTED, add none if s
+ * says that they are taken from the matches m. */
+static void add_in_order(crm_sql_t *sql, const crm_call_t *call, int collected)
 {
     crm_sql_add(sql, "SELECT t.* FROM (");
     crm_list_keys(sql, call, "t.*");
-    crm_list_rows(sql, call, by_content);
-    crm_sql_add(sql, by_content ? " AND NOT s.few" : "");
+    crm_list_rows(sql, call, collected);
+    crm_sql_add(sql, collected ? " AND NOT found.few" : "");
     crm_list_order(sql, call, NULL, 0);
     crm_sql_adds(sql, inner_limit(call), ") t", NULL);
     add_page(sql, call);
@@ -118,28 +108,28 @@ static void add_whole(crm_sql_t *sql, const crm_call_t *call)
     crm_list_order(sql, call, NULL, 0);
 }
 
-/* Add the ids of a page with a deep offset. A page in the first half of s.total
+/* Add the ids of a page with a deep offset. A page in the first half of found.total
  * rows is read from the beginning, others are read from the end. Both variants
  * are added; FROM_END says which one this is. The one that does not apply
  * returns no row. */
 static void add_half(crm_sql_t *sql, const crm_call_t *call, int from_end)
 {
-    apr_int64_t before = rows_before(call);
+    apr_int64_t before = crm_list_offset(call);
 
     crm_sql_add(sql, "(");
     crm_list_ids(sql, call);
     crm_sql_add(sql, " AND ");
     crm_list_number(sql, call, 2 * before);
-    crm_sql_add(sql, from_end ? " > s.total" : " <= s.total");
+    crm_sql_add(sql, from_end ? " > found.total" : " <= found.total");
     crm_list_order(sql, call, NULL, from_end);
-    crm_sql_add(sql, from_end ? " LIMIT greatest(least(s.total - "
+    crm_sql_add(sql, from_end ? " LIMIT greatest(least(found.total - "
                 : " LIMIT ");
     if (from_end) {
         crm_list_number(sql, call, before);
         crm_sql_add(sql, ", ");
     }
     crm_list_number(sql, call, crm_rest(call)->page_size);
-    crm_sql_add(sql, from_end ? "), 0) OFFSET greatest(s.total - "
+    crm_sql_add(sql, from_end ? "), 0) OFFSET greatest(found.total - "
                 : " OFFSET ");
     crm_list_number(sql, call, from_end
                     ? before + crm_rest(call)->page_size : before);
@@ -164,11 +154,11 @@ static void add_deep_page(crm_sql_t *sql, const crm_call_t *call)
                  " OFFSET 0) t", NULL);
 }
 
-/* Add the page from the collected matches m, if s, their count, says that all
+/* Add the page from the collected matches m, if found, their count, says that all
  * were collected. */
 static void add_few(crm_sql_t *sql, const crm_call_t *call)
 {
-    crm_sql_add(sql, "(SELECT m.* FROM m WHERE s.few");
+    crm_sql_add(sql, "(SELECT m.* FROM m WHERE found.few");
     crm_list_order(sql, call, "m", 0);
     add_page(sql, call);
     crm_sql_add(sql, ")");
@@ -180,24 +170,26 @@ static int is_deep(const crm_call_t *call)
     const crm_operation_t *operation = crm_rest(call)->endpoint->operation;
 
     return !operation->whole && !operation->from
-           && rows_before(call) >= DEEP_OFFSET;
+           && crm_list_offset(call) >= CRM_LIST_DEEP;
 }
 
-/* Add the FROM of a list with a filter by content. The number of matches is not
- * known when the statement is planned. Therefore up to CRM_LIST_MATCHES are
- * collected first, once, with the GIN index. If these are all, their number is
- * the total, and the page is taken from them. If there are more, matches are
- * frequent, and a scan in the order of the list finds a page of them soon. */
-static void add_by_content(crm_sql_t *sql, const crm_call_t *call)
+/* Add the FROM of a list whose matches are collected. Their number is not known
+ * when the statement is planned. Therefore up to CRM_LIST_MATCHES are collected first,
+ * once, with the index of the filter. If these are all, their number is the total,
+ * and the page is taken from them. If there are more, matches are frequent, and a scan
+ * in the order of the list finds a page of them soon. */
+static void add_collected(crm_sql_t *sql, const crm_call_t *call)
 {
-    crm_sql_add(sql, " FROM (SELECT f.n <= " CRM_LIST_TEXT(CRM_LIST_MATCHES)
-                " AS few, CASE WHEN f.n <= " CRM_LIST_TEXT(CRM_LIST_MATCHES)
-                " THEN f.n ELSE ");
+    crm_sql_add(sql, " FROM (SELECT f.few, CASE WHEN f.few"
+                " THEN (SELECT count(*) FROM m) ELSE ");
     add_total(sql, call);
-    crm_sql_add(sql, " END AS total FROM (SELECT count(*) AS n FROM m) f");
+    crm_sql_add(sql, " END AS total FROM (SELECT ");
+    crm_list_few(sql, call, NULL, crm_list_offset(call)
+                 + crm_rest(call)->page_size);
+    crm_sql_add(sql, " AS few OFFSET 0) f");
     crm_sql_add(sql, CRM_SQL_EITHER("", ","));
     crm_rest_permit(sql, call, CRM_PERMIT_FROM);
-    crm_sql_add(sql, " OFFSET 0) s LEFT JOIN LATERAL (");
+    crm_sql_add(sql, " OFFSET 0) found LEFT JOIN LATERAL (");
     add_few(sql, call);
     crm_sql_add(sql, " UNION ALL (");
     add_in_order(sql, call, 1);
@@ -209,11 +201,11 @@ static void add_in_list_order(crm_sql_t *sql, const crm_call_t *call)
 {
     crm_sql_add(sql, " FROM (SELECT ");
     add_total(sql, call);
-    /* OFFSET 0: s.total is used several times and must be counted once */
+    /* OFFSET 0: found.total is used several times and must be counted once */
     crm_sql_add(sql, " AS total" CRM_SQL_EITHER("", " FROM"));
     crm_rest_permit(sql, call, CRM_PERMIT_FROM);
     crm_sql_adds(sql, is_deep(call) ? " OFFSET 0" : "",
-                 ") s LEFT JOIN LATERAL (", NULL);
+                 ") found LEFT JOIN LATERAL (", NULL);
     if (crm_rest(call)->endpoint->operation->whole) {
         add_whole(sql, call);
     }
@@ -230,14 +222,14 @@ static void add_in_list_order(crm_sql_t *sql, const crm_call_t *call)
  * columns. */
 static void make_list(crm_sql_t *sql, crm_call_t *call)
 {
-    int by_content = crm_list_is_by_content(call);
+    int collected = crm_list_collects(call);
 
     crm_rest_sql(sql, call);
-    if (by_content) {
+    if (collected) {
         crm_list_matches(sql, call);
     }
-    crm_sql_adds(sql, "SELECT s.total, ", crm_rest_shape(call)->columns, NULL);
-    (by_content ? add_by_content : add_in_list_order)(sql, call);
+    crm_sql_adds(sql, "SELECT found.total, ", crm_rest_shape(call)->columns, NULL);
+    (collected ? add_collected : add_in_list_order)(sql, call);
     crm_sql_add(sql, ") t ON true");
     crm_rest_permit(sql, call, CRM_PERMIT_WHERE);
     crm_list_order(sql, call, "t", 0);
@@ -305,11 +297,11 @@ static int answer_page(crm_call_t *call, const crm_rows_t *rows)
 }
 
 /* Return whether CALL's list costs about the same for all values. That is not
- * so for a search, which may match one row or all, nor for a deep page, whose
+ * so for a filter, which may match one row or all, nor for a deep page, whose
  * cost depends on its number. */
 static int is_even(const crm_call_t *call)
 {
-    return !crm_list_is_by_content(call) && !is_deep(call);
+    return !crm_list_collects(call) && !is_deep(call);
 }
 
 crm_error_t *crm_op_list(crm_call_t *call)
