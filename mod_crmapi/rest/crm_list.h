@@ -39,7 +39,7 @@ void crm_list_all(crm_sql_t *sql, const crm_call_t *call);
 
 /* Add " FROM ... WHERE" and all conditions, so that the rows t can be read in the
  * order of CALL's list. UNINDEXED: write filters by content so that their GIN
- * index is not used. */
+ * index is not used, and others so that no index in another order is. */
 void crm_list_rows(crm_sql_t *sql, const crm_call_t *call, int unindexed);
 
 /* The same, after "SELECT" the ids of the rows. */

@@ -20,8 +20,7 @@ static const char *order_of(const crm_param_t *param)
            ? param->filter->order_false : param->filter->order;
 }
 
-/* Return whether PARAM's index has another order than the list of CALL. */
-static int is_other(const crm_param_t *param, const crm_call_t *call)
+int crm_list_is_other(const crm_param_t *param, const crm_call_t *call)
 {
     const char *order = order_of(param);
 
@@ -45,7 +44,7 @@ const crm_param_t *crm_list_lead(const crm_call_t *call)
         if (filter->by_key || crm_filter_functions(filter)->add_unindexed) {
             return NULL;
         }
-        if (is_other(param, call)
+        if (crm_list_is_other(param, call)
             && (!lead || is_range(filter) > is_range(lead->filter))) {
             lead = param;
         }

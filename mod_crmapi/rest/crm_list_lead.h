@@ -5,6 +5,9 @@
 
 #include "crm_list.h"
 
+/* Return whether PARAM has an index in another order than the list of CALL. */
+int crm_list_is_other(const crm_param_t *param, const crm_call_t *call);
+
 /* Return the filter of CALL's list whose index has another order than the list, or
  * NULL. There is none where a filter by content or by the primary key finds the
  * rows, below a parent, and on a page that few rows do not have. */
