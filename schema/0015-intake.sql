@@ -286,33 +286,74 @@ CREATE FUNCTION crmapi.intake_address(member text, address text)
         ELSE jsonb_build_array(jsonb_build_object(member, address,
                                                   'is_primary', true)) END;
 
+-- NAME, as a channel gives it, without what programs add to it: "[EXT] Ada", "Ada King
+-- via Support", quotes and pictures around it. Null if it says nobody's name: an address,
+-- a number, or what a program calls a name that it does not have. Internal.
+CREATE FUNCTION crmapi.intake_name(name text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+    marks text := '(ext|external|extern|externe|externo|esterno|spam|suspected spam'
+        '|possible spam|caution)';
+    picture text := '[\u00A9\u00AE\u2122\u2190-\u2BFF\u3030\uFE0E\uFE0F\u200D'
+        '\U0001F000-\U0001FAFF\U000E0020-\U000E007F]';
+    plain text := btrim(name);
+    pattern text;
+BEGIN
+    FOREACH pattern IN ARRAY ARRAY[
+        '(?i)^([[(*<{]+ *' || marks || ' *[])*>}]+ *:? *|' || marks || ': *)+',
+        '(?i) *[[(*<{]+ *' || marks || ' *[])*>}]+$',
+        '(?i) +\(?via .+$',
+        ' *<[^<>]*@[^<>]*>$',
+        '(^' || picture || '+ *| *' || picture || '+$)'
+    ] LOOP
+        plain := coalesce(nullif(regexp_replace(plain, pattern, '', 'g'), ''), plain);
+    END LOOP;
+    plain := regexp_replace(plain, '^["''\u2018\u201C\u201E] *(.+?) *["''\u2019\u201C\u201D]$',
+        '\1');
+    RETURN CASE WHEN plain !~ '^\S+@\S+$' AND plain !~ '^[-+0-9 ()./]+$'
+            AND plain !~* ('^[[(]?(undefined|null|none|nil|n/a|unknown|anonymous'
+                '|no name|noname|object object)( +\1)?[])]?$') THEN plain END;
+END
+$$;
+
 -- The contact's fields in ITEM. First and last name come from the words of the
 -- participant's name unless ITEM has them, or the name is what ITEM has of them: of a
 -- last name alone no word is a first name. Directories write "Lovelace, Ada"; what
 -- follows the comma of "Ada Lovelace, PhD" or "..., Example Ltd." is no first name,
 -- nor what follows that of "Ada Lovelace (Example, London)" or "King & Sons, London".
--- "Lovelace, Ada (Example)" is Ada. A title is no name: "Dr. Lovelace" has no first one.
--- Internal.
+-- "Lovelace, Ada (Example)" is Ada. A title is no name: "Dr. Lovelace" and "Mr & Mrs
+-- Lovelace" have no first one. "LOVELACE Ada" has the last name first. Internal.
 CREATE FUNCTION crmapi.intake_texts(item crmapi.intake_item) RETURNS jsonb
     LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     titles text := '(?i)^((mr|mrs|ms|mx|miss|dr|prof|professor|sir|rev|herr|frau|mme|mlle'
-        '|monsieur|madame|dott|sra|srta|dhr|mevr|dipl\.-ing)\.? +|(ing|mag|sr|sig)\. +)+';
+        '|monsieur|madame|dott|sra|srta|dhr|mevr|dipl\.-ing)\.? +((&|and|und|et) +)?'
+        '|(ing|mag|sr|sig)\. +)+';
+    jobs text := '(sales|support|service|team|marketing|manager|director|directeur'
+        '|directrice|head|engineer|developer|consultant|officer|president|founder|owner'
+        '|assistant|accountant|ceo|cto|cfo|coo|cio|vp|hr|leiter(in)?|vertrieb'
+        '|gesch\u00E4ftsf\u00FChrer(in)?|kundenservice|responsable|g\u00E9rante?)';
     name text := btrim(item.name);
-    own text := regexp_replace(name, titles, '');
+    plain text := crmapi.intake_name(name);
+    own text := regexp_replace(plain, titles, '');
     first text := split_part(own, ' ', 1);
     last text := btrim(substr(own, length(first) + 1));
     parts text[] := regexp_match(own,
         '^([^,&([]*[^,&([ ]) *, *([^,([]*[^,([ ])');
 BEGIN
-    IF own <> name AND last = '' THEN
+    IF own <> plain AND last = '' THEN
         last := first;
         first := NULL;
     END IF;
-    IF translate(lower(parts[2]), '.', '') !~ '([@&0-9]|(^| )(jr|sr|ii|iii|iv|'
-        'phd|md|dds|rn|esq|mba|cpa|cfa|inc|ltd|llc|llp|plc|corp|gmbh|kg|ag)$)' THEN
+    IF translate(lower(parts[2]), '.', '') !~ ('[@&0-9]|(^| )(jr|sr|ii|iii|iv|'
+        'phd|md|dds|rn|esq|mba|cpa|cfa|inc|ltd|llc|llp|plc|corp|gmbh|kg|ag)$'
+        '|(^| )' || jobs || '( |$)') THEN
         first := regexp_replace(parts[2], titles, '');
         last := parts[1];
+    ELSIF first ~ '^[^ ]{4,}$' AND first = upper(first) AND first !~ '[0-9.&]'
+        AND first <> lower(first) AND last ~ '^[^ ][^ ]+$' AND last <> upper(last)
+        AND last <> lower(last) AND lower(last) !~ ('^' || jobs || '$') THEN
+        SELECT last, first INTO first, last;
     END IF;
     RETURN CASE WHEN name <> concat_ws(' ', item.contact ->> 'first_name',
                 item.contact ->> 'last_name') THEN jsonb_strip_nulls(jsonb_build_object(

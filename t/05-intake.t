@@ -4,6 +4,7 @@
 # the status of a message, whom a reply stops, the thread of an answer
 # plain build only
 use strict;
+use utf8;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/lib";
@@ -505,6 +506,47 @@ subtest "a title is no first name" => sub {
     is($names->("$_ King"), "$_|King", "no title: $_")
         for qw(Mag Sr Drew Mrinal Sirius Ing Missy Frauke);
     is($names->("Dr."), "Dr.|", "a title alone is a name");
+};
+
+subtest "what programs add to a name is no part of it" => sub {
+    my $names = sub { scalar sql($db, "SELECT concat(t ->> 'first_name', '|',"
+        . " t ->> 'last_name') FROM crmapi.intake_texts(jsonb_populate_record("
+        . "NULL::crmapi.intake_item, " . quoted({ name => $_[0] }) . ")) t") };
+    for ("[EXT] Ada King", "[External] Ada King", "EXTERNAL: Ada King", "(Extern) Ada King",
+            "*EXT* Ada King", "***SPAM*** Ada King", "[EXTERNAL]: Ada King",
+            "[EXT] [SPAM] Ada King", "Ada King [External]", "Ada King (EXT)",
+            "Ada King via Sales", "'Ada King' via Sales", "Ada King (via Google Docs)",
+            "'Ada King'", "\"Ada King\"", "\x{201e}Ada King\x{201c}",
+            "\x{2018}Ada King\x{2019}", "Ada King <ada\@x.example>",
+            "\x{1f31f}Ada King\x{1f31f}", "\x{2728} Ada King \x{2764}\x{fe0f}",
+            "Ada King\x{2122}", "[EXT] King, Ada", "KING Ada", "'KING Ada' via Sales",
+            "[EXT] Dr. Ada King") {
+        my $is = $names->($_);
+        is($is =~ s/KING/King/r, "Ada|King", $_);
+    }
+    is($names->($_), "|", "$_: nobody's name") for "undefined", "null", "None", "N/A",
+        "(unknown)", "Anonymous", "undefined undefined", "null null", "[object Object]",
+        "ada\@x.example", "'ada\@x.example'", "<ada\@x.example>", "[EXT] ada\@x.example",
+        "+49 (30) 90-1820", "030/901820", "NULL", "ada\@x.example via Sales";
+    is($names->("Mr & Mrs King"), "|King", "a couple");
+    is($names->("Herr und Frau King"), "|King", "a couple in German");
+    is($names->("Mr. and Mrs. Charles King"), "Charles|King", "with a first name");
+    is($names->("Ada King, $_"), "Ada|King, $_", $_) for "Sales Manager", "CEO",
+        "Head of Marketing", "Vertrieb", "Kundenservice", "Geschäftsführer";
+    for (["JP Morgan", "JP|Morgan"], ["IKEA Kundenservice", "IKEA|Kundenservice"],
+            ["ACME Support", "ACME|Support"], ["ADA KING", "ADA|KING"],
+            ["DUPONT-MARTIN Jean-Luc", "Jean-Luc|DUPONT-MARTIN"],
+            ["LÉVÊQUE Zoé", "Zoé|LÉVÊQUE"], ["O'BRIEN Ann", "Ann|O'BRIEN"],
+            ["Sinéad O'Brien", "Sinéad|O'Brien"], ["Ana de la Cruz", "Ana|de la Cruz"],
+            ["Nguyễn Văn An", "Nguyễn|Văn An"], ["李小龍", "李小龍|"],
+            ["محمد علي", "محمد|علي"], ["X Æ A-12", "X|Æ A-12"], ["Null", "|"],
+            ["Christopher Null", "Christopher|Null"], ["Ada", "Ada|"],
+            ["Externa King", "Externa|King"], ["Ada \"Countess\" King",
+            "Ada|\"Countess\" King"], ["D'Angelo", "D'Angelo|"], ["Via Rossi", "Via|Rossi"],
+            ["\x{1f31f}", "\x{1f31f}|"], ["[EXT]", "[EXT]|"], ["24 Hour Help", "24|Hour Help"],
+            ["Ada Spam", "Ada|Spam"], ["Caution", "Caution|"]) {
+        is($names->($_->[0]), $_->[1], $_->[0]);
+    }
 };
 
 subtest "a name that is made of first and last name is not taken apart" => sub {
