@@ -188,13 +188,14 @@ AS $$
 DECLARE
     at timestamptz := coalesce(moment, statement_timestamp());
 BEGIN
-    UPDATE crmapi.job j SET is_due = true
-    FROM unnest(lanes) l(lane) CROSS JOIN LATERAL (
-        SELECT r.workspace_id, r.id FROM crmapi.job r
-        WHERE r.state = 'ready' AND NOT r.is_due AND r.lane = l.lane
-          AND r.run_at <= at
-        ORDER BY r.run_at, r.id LIMIT 1000
-        FOR UPDATE SKIP LOCKED) come
+    WITH come AS MATERIALIZED (
+        SELECT f.* FROM unnest(lanes) l(lane) CROSS JOIN LATERAL (
+            SELECT r.workspace_id, r.id FROM crmapi.job r
+            WHERE r.state = 'ready' AND NOT r.is_due AND r.lane = l.lane
+              AND r.run_at <= at
+            ORDER BY r.run_at, r.id LIMIT 1000
+            FOR UPDATE SKIP LOCKED) f)
+    UPDATE crmapi.job j SET is_due = true FROM come
     WHERE j.workspace_id = come.workspace_id AND j.id = come.id;
     -- LIMIT and the complete order: otherwise another index is used, or all
     -- rows are read
@@ -216,8 +217,10 @@ $$;
 -- LEASE. Workspaces take turns: it is a job of the next workspace AFTER (null:
 -- of any) in the order of ids; after the last comes the first. An UPDATE looks
 -- no further than the next workspace that is held, and the next one begins after
--- it: so a claim never reads the jobs of one that is held, however many. Locks:
--- job, skipping locked ones. For the worker.
+-- it: so a claim never reads the jobs of one that is held, however many. The first
+-- job is a value, which is read once: a table in FROM may be read again for each
+-- row, and locks another job each time. Locks: job, skipping locked ones. For the
+-- worker.
 CREATE FUNCTION crmapi.job_claim(lane text, owner text,
         lease interval, moment timestamptz, after uuid DEFAULT NULL)
     RETURNS TABLE (workspace_id uuid, id bigint, kind text, payload jsonb,
@@ -239,18 +242,17 @@ BEGIN
         SET state = 'leased', attempts = j.attempts + 1,
             leased_by = job_claim.owner,
             leased_until = statement_timestamp() + job_claim.lease
-        FROM (SELECT r.workspace_id, r.id FROM crmapi.job r
-              WHERE r.state = 'ready' AND r.is_due AND r.lane = job_claim.lane
-                AND r.workspace_id > turn AND r.workspace_id < coalesce(
-                    (SELECT h.workspace_id FROM crmapi.workspace_hold h
-                     WHERE h.workspace_id > turn
-                     ORDER BY h.workspace_id LIMIT 1), last_id)
-                AND r.run_at <= at
-                AND (SELECT i.held_at IS NULL FROM crmapi.instance i
-                     WHERE i.one)
-              ORDER BY r.workspace_id, r.run_at, r.id LIMIT 1
-              FOR UPDATE SKIP LOCKED) first
-        WHERE j.workspace_id = first.workspace_id AND j.id = first.id
+        WHERE (j.workspace_id, j.id) = (
+            SELECT r.workspace_id, r.id FROM crmapi.job r
+            WHERE r.state = 'ready' AND r.is_due AND r.lane = job_claim.lane
+              AND r.workspace_id > turn AND r.workspace_id < coalesce(
+                  (SELECT h.workspace_id FROM crmapi.workspace_hold h
+                   WHERE h.workspace_id > turn
+                   ORDER BY h.workspace_id LIMIT 1), last_id)
+              AND r.run_at <= at
+              AND (SELECT i.held_at IS NULL FROM crmapi.instance i WHERE i.one)
+            ORDER BY r.workspace_id, r.run_at, r.id LIMIT 1
+            FOR UPDATE SKIP LOCKED)
         RETURNING j.workspace_id, j.id, j.kind::text, j.payload::jsonb,
                   j.attempts, at;
         EXIT WHEN FOUND;

@@ -248,7 +248,7 @@ my @BEYOND = (
         "original_trim: SELECT f.workspace_id, array_agg(f.message_id) FROM (",
         "job_claim: UPDATE crmapi.job j SET state = 'leased'",
         "job_claim: turn := (SELECT h.workspace_id FROM",
-        "job_poll: UPDATE crmapi.job j SET is_due = true",
+        "job_poll: WITH come AS",
         "job_poll: SELECT l.lane, (SELECT true FROM crmapi.job r",
         "job_reap: SELECT j.workspace_id, array_agg(j.id) FROM crmapi.job j",
         "worker_beat: UPDATE crmapi.job j SET leased_until ="],

@@ -595,6 +595,25 @@ subtest "workspaces take turns, each with its earliest job first" => sub {
     sql($database, "DELETE FROM crmapi.job WHERE kind = 'test.x'");
 };
 
+subtest "statistics of an empty queue: a claim takes one job, a poll a thousand" => sub {
+    my $db = database();
+    my ($w) = many_workspaces($db, "w", 1);
+    sql($db, "INSERT INTO crmapi.job (workspace_id, kind, run_at)
+        SELECT '$w', 'test.x', now() + n * interval '1 ms'
+        FROM generate_series(1, 1500) n");
+    sql($db, "UPDATE pg_class SET reltuples = 0, relpages = 1
+        WHERE oid = 'crmapi.job'::regclass OR oid IN (SELECT i.indexrelid
+            FROM pg_index i WHERE i.indrelid = 'crmapi.job'::regclass)");
+    my $in = "now() + interval '1 h'";
+    sql($db, "SELECT crmapi.job_poll('{test}', $in)");
+    my $count = sub { scalar sql($db, "SELECT count(*) FROM crmapi.job WHERE $_[0]") };
+    is($count->("is_due"), 1000, "due");
+    for my $n (1, 2) {
+        sql($db, "SELECT crmapi.job_claim('test', 'me', '1 h', $in)");
+        is($count->("state = 'leased'"), $n, "claim $n");
+    }
+};
+
 subtest "a poll says of each lane whether a job is due, and when the next is" => sub {
     my $poll = sub { join ", ", map { join " ", map { $_ // "-" } @$_ }
         sql($database, "SELECT lane, ready, round(wait / 1e6 / 3600) FROM
