@@ -7,6 +7,7 @@
 #include "mail_sign.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "crm_array.h"
 #include "crm_text.h"
@@ -32,7 +33,7 @@ int crm_mail_is_signs(const char *family)
 
     family += strspn(family, "\"' ");
     end = family + sizeof(name) - 1;
-    return !strncmp(family, name, sizeof(name) - 1)
+    return !strncasecmp(family, name, sizeof(name) - 1)
            && strchr("\"',", *end);     /* "wingdings 2" has other signs */
 }
 

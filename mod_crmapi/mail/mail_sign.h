@@ -5,7 +5,7 @@
 
 #include "crm_buf.h"
 
-/* Return whether the list of fonts FAMILY (CSS Fonts 4, 2.1), in lower case, begins
+/* Return whether the list of fonts FAMILY (CSS Fonts 4, 2.1), in any case, begins
  * with Wingdings. */
 int crm_mail_is_signs(const char *family);
 

@@ -270,7 +270,7 @@ static unsigned style_of(const char *name, const xmlChar **attributes)
             bits |= CRM_MAIL_STYLE_SIZED;
         }
         if (face && !(bits & (CRM_MAIL_STYLE_SIGNS | CRM_MAIL_STYLE_LETTERS))) {
-            bits |= !strcasecmp(face, "wingdings") ? CRM_MAIL_STYLE_SIGNS
+            bits |= crm_mail_is_signs(face) ? CRM_MAIL_STYLE_SIGNS
                     : CRM_MAIL_STYLE_LETTERS;
         }
     }

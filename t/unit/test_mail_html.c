@@ -189,6 +189,7 @@ static const struct {
     {"Thanks <span style='font-family:Wingdings'>J</span>", "Thanks ☺"},
     {"A <span style='font-family:\"Wingdings\",serif'>&agrave; <b>L</b></span> J", "A → ☹ J"},
     {"<font face=Wingdings>&#61514;</font>&#61514;", "☺\xef\x81\x8a"},
+    {"<font face='WINGDINGS, Symbol'>J <font face='Arial, Wingdings'>J</font></font>", "☺ J"},
     {"<p><span style='font-family:Wingdings'>&sect;<span style='font:7.0pt \"Times New"
      " Roman\"'>&nbsp; J</span></span>one</p>", "▪\xc2\xa0 Jone"},
     {"<p style='font-family:Wingdings'>K<span style='font-family:Arial'>K</span>a &#9;</p>",
