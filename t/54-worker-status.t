@@ -14,6 +14,7 @@ use IO::Select;
 use IO::Socket::INET;
 use IO::Socket::UNIX;
 use JSON::PP ();
+use POSIX ();
 use Time::HiRes qw(time);
 
 my $slow = valgrinded() || sanitized() ? 5 : 1;
@@ -510,6 +511,30 @@ subtest "slow clients do not keep others out" => sub {
     my $start = time;
     is(ask("/live")->status, 200, "/live") for 1 .. 20;
     cmp_ok(time - $start, "<", 2 * $slow * busy(), "at once");
+};
+
+subtest "a client waits while there is no descriptor for it, and costs nothing"
+    => sub {
+    plan(skip_all => "plain builds only: valgrind has descriptors of its own")
+        if valgrinded();
+    my $pid = $worker->pid;
+    my $limit = sub {
+        is(system("prlimit", "--pid", $pid, "--nofile=$_[0]:"), 0, "ulimit -n $_[0]");
+    };
+    my $used = sub {
+        my ($user, $system) = (split / /, read_file("/proc/$pid/stat"))[13, 14];
+        return ($user + $system) / POSIX::sysconf(POSIX::_SC_CLK_TCK());
+    };
+    $worker->may_log(qr/Too many open files/, qr/CRM(?:2001|3013)/);
+    $limit->(1);
+    my $client = connection();
+    syswrite($client, "GET /live HTTP/1.1\r\nHost: x\r\n\r\n");
+    my $before = $used->();
+    is(rest_of($client, 2), undef, "no answer");
+    cmp_ok($used->() - $before, "<", 0.7, "and no processor is kept busy");
+    $limit->(1024);
+    like(rest_of($client, 20), qr{^HTTP/1\.1 200 }, "then it is answered");
+    ok(wait_for(sub { ask("/ready")->status == 200 }, 20), "and all is well");
 };
 
 subtest "a Unix socket, and settings that are refused" => sub {

@@ -29,6 +29,9 @@
 #define CLIENT_MEMORY (16 * 1024) /* of a request's line and headers */
 #define CLIENT_TIME apr_time_from_sec(5)
 
+/* Milliseconds until a client is taken again for whom there was no descriptor. */
+#define AGAIN 200
+
 /* A connection. */
 typedef struct client_t {
     int fd;                     /* -1: none */
@@ -183,6 +186,23 @@ static void end_slow(crmd_status_t *status)
     }
 }
 
+/* Return whether a client waits for whom there is no descriptor. libmicrohttpd does
+ * not wait then if it has no other client: it tries again at once, for ever. */
+static int is_starved(const crmd_status_t *status)
+{
+    struct pollfd waiting = {status->listener.fd, POLLIN, 0};
+    int spare;
+
+    if (poll(&waiting, 1, 0) != 1) {
+        return 0;
+    }
+    spare = fcntl(status->listener.fd, F_DUPFD_CLOEXEC, 0);
+    if (spare >= 0) {
+        close(spare);
+    }
+    return spare < 0;
+}
+
 static void *APR_THREAD_FUNC status_main(apr_thread_t *thread, void *data)
 {
     crmd_status_t *status = data;
@@ -199,6 +219,9 @@ static void *APR_THREAD_FUNC status_main(apr_thread_t *thread, void *data)
         poll(pollers, 2, (int)wait);
         MHD_run(status->server);
         end_slow(status);
+        if (is_starved(status)) {
+            poll(pollers, 1, AGAIN);
+        }
     }
     (void)thread;
     return NULL;
