@@ -294,33 +294,38 @@ END
 $$;
 
 -- Send TARGET again in WORKSPACE: a delivery in any state unless its job is
--- leased, or all failed deliveries of an endpoint. A disabled endpoint gets
--- none. Returns how many. Locks: delivery, job. For the owner.
+-- leased, or all deliveries of an endpoint that have failed or wait for another
+-- attempt. A disabled endpoint gets none. Returns how many. Locks: delivery, job.
+-- For the owner.
 CREATE FUNCTION crmapi.webhook_redrive(workspace uuid, target uuid)
     RETURNS bigint
     LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+    targets CONSTANT uuid[] := ARRAY(
+        SELECT d.id FROM crmapi.webhook_delivery d
+        WHERE d.workspace_id = webhook_redrive.workspace
+          AND (d.id = target OR (d.endpoint_id = target
+               AND (d.status = 'failed'
+                    OR (d.status = 'pending' AND d.attempts > d.base)))));
     n bigint;
 BEGIN
     -- a job that is being claimed is leased in the snapshot of the next statement
     PERFORM FROM crmapi.webhook_delivery d
-    WHERE d.workspace_id = webhook_redrive.workspace
-      AND (d.id = target OR (d.endpoint_id = target AND d.status = 'failed'))
+    WHERE d.workspace_id = webhook_redrive.workspace AND d.id = ANY (targets)
     ORDER BY d.id FOR UPDATE;
     PERFORM FROM crmapi.job j
     WHERE j.workspace_id = webhook_redrive.workspace AND j.id = ANY (ARRAY(
         SELECT d.job_id FROM crmapi.webhook_delivery d
         WHERE d.workspace_id = webhook_redrive.workspace
-          AND (d.id = target OR (d.endpoint_id = target
-                                 AND d.status = 'failed'))))
+          AND d.id = ANY (targets)))
     ORDER BY j.id FOR UPDATE;
     WITH chosen AS MATERIALIZED (
         SELECT d.workspace_id, d.id, d.job_id AS old_id
         FROM crmapi.webhook_delivery d
         WHERE d.workspace_id = webhook_redrive.workspace
-          AND (d.id = target OR (d.endpoint_id = target
-                                 AND d.status = 'failed'))
+          AND d.id = ANY (targets)
+          AND (d.id = target OR d.status <> 'delivered')
           AND EXISTS (SELECT FROM crmapi.webhook_endpoint e
               WHERE e.workspace_id = webhook_redrive.workspace
                 AND e.id = d.endpoint_id AND e.disabled_at IS NULL)

@@ -248,13 +248,16 @@ subtest "12.3 the schedule: ten attempts, then failed, kept, sent again"
     ($d) = deliveries($w);
     is("$d->{status} $d->{attempts}", "pending 11", "one more attempt");
     cmp_ok(due_in($d), "<", 6, "from the schedule's beginning");
+    is($w->ctl("webhook", "redrive", $d->{id}), "1", "redrive of one that waits");
+    $worker->once;
     $w->contact for 1 .. 2;
     sql($database, "UPDATE crmapi.webhook_delivery SET status = 'failed',"
-        . " next_at = NULL, finished_at = now() WHERE workspace_id = '"
-        . $w->id . "'");
+        . " next_at = NULL, finished_at = now() WHERE attempts = 0"
+        . " AND workspace_id = '" . $w->id . "'");
     sql($database, "UPDATE crmapi.webhook_endpoint SET url = '"
         . $receiver->url("then/200") . "' WHERE id = '$id'");
-    is($w->ctl("webhook", "redrive", $id), "3", "redrive of an endpoint");
+    is($w->ctl("webhook", "redrive", $id), "3",
+        "redrive of an endpoint: two that failed, one that waits");
     is($w->ctl("webhook", "redrive", $id), "0", "a second time: nothing");
     $worker->once;
     is_deeply([map { $_->{status} } deliveries($w)], [("delivered") x 3],

@@ -204,6 +204,8 @@ subtest "names that pointers escape" => sub {
     $form->{custom_fields} = { "a/b~c" => { type => "colour" } };
     like($w->refusal($form), qr{line 1: /custom_fields/a~1b~0c/type: must be text},
         "as RFC 6901 has them");
+    like($w->refusal({ object => "contact", mobile => 1 }),
+        qr{line 1: /mobile: is not .*; did you mean phone_numbers\?$}, "of others");
     like($w->refusal({ object => "agent", "x.y" => 1 }), qr{line 1: /x\.y: is not},
         "a dot is a dot");
 };

@@ -132,7 +132,7 @@ END
 subtest "several columns of addresses; what no spreadsheet can have meant" => sub {
     my $w = workspace($httpd, twin => 0);
     is_deeply([load($w, <<'END')], [0, "custom fields: E-mail 1 - Type, Email opt-in\n1 created, 0 updated, 0 refused\n"], "said");
-First name,E-mail 1,Person - Email - Home,E-mail 3 Address,WorkEmail,Phone 1,MobilePhone,Tel. (home),E-mail 1 - Type,Email opt-in,Deal value,LinkedIn URL
+Person - First name,E-mail 1 Address,Person - Email - Home,Additional email addresses,WorkEmail,Phone 1,MobilePhone,Tel. (home),E-mail 1 - Type,Email opt-in,Deal value,LinkedIn URL
 Ada,a@x.example,b@x.example ::: c@x.example,d@x.example,,+493012345,+4915112345,+4930777,work,yes,-12345678901.25,https://l.example/a
 END
     is_deeply(contacts($w, qw(emails custom_fields deal_value linkedin_url))->{Ada},

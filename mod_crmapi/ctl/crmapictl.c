@@ -388,7 +388,7 @@ const ctl_command_t ctl_commands[] = {
      "print deliveries with their last attempts, newest first, at most 100",
      ctl_webhook_deliveries},
     {"webhook", "redrive", "ID", 1, CTL_CHANGES, WORKSPACE,
-     "redeliver a delivery, or all failed deliveries of an endpoint",
+     "redeliver a delivery, or those of an endpoint that failed or will be retried",
      ctl_webhook_redrive},
     {"job", "list", NULL, 0, 0, WORKSPACE | STATUS,
      "print jobs of the worker, by default dead ones, at most 100",

@@ -29,8 +29,8 @@ void ctl_field_members(crm_input_t *input, const crm_resource_t *resource,
     json_object_object_foreach(object, name, value) {
         if (strcmp(name, "object") && (!more || strcmp(name, more))
             && !crm_resource_field(resource, name)) {
-            crm_input_error(input, crm_pointer_member("", name, input->pool),
-                            "is not a known field");
+            crm_input_unknown(input, crm_pointer_member("", name, input->pool),
+                              name, resource->fields, NULL);
         }
         (void)value;
     }
