@@ -93,12 +93,36 @@ my %other = map { ($_ => 1) } qw(page page_size cursor sort order ids include se
 
 my $document = $c->get("/api/v1/openapi.json")->json;
 for my $list (sort keys %table) {
-    my %parameter = map { ($_->{name} => $_) }
-        grep { $_->{in} eq "query" } map { $_->{'$ref'} ? resolve($_->{'$ref'}) : $_ }
-        @{$document->{paths}{"/api/v1/$list"}{get}{parameters}};
+    my %parameter = parameters($list);
     ok(%parameter, "/$list has filters");
     is_deeply([grep { !$rare{$_} && !$other{$_} } sort keys %parameter], [],
         "each filter of /$list is looked at");
+    look($list, %parameter);
+}
+
+# The same beside many small workspaces, of which each seems to have as many rows: a
+# list of several tables may then begin with any.
+sql($database, <<"END");
+SET session_replication_role = replica;
+INSERT INTO crmapi.pipeline_card (id, workspace_id, pipeline_stage_id, title,
+    order_index)
+SELECT gen_random_uuid(), w, w, 'C', n
+FROM generate_series(1, 6000) n, LATERAL (SELECT md5((n % 3000)::text)::uuid AS w) o
+END
+sql($database, "VACUUM ANALYZE crmapi.pipeline_card");
+look("pipeline-cards", parameters("pipeline-cards"));
+
+# The parameters of LIST by their names.
+sub parameters {
+    my ($list) = @_;
+    return map { ($_->{name} => $_) } grep { $_->{in} eq "query" }
+        map { $_->{'$ref'} ? resolve($_->{'$ref'}) : $_ }
+        @{$document->{paths}{"/api/v1/$list"}{get}{parameters}};
+}
+
+# Look at each filter of LIST, which are among PARAMETER, in each order.
+sub look {
+    my ($list, %parameter) = @_;
     my $sorts = $parameter{sort} ? $parameter{sort}{schema}{enum} : [undef];
     for my $filter (grep { $rare{$_} } sort keys %parameter) {
         for my $sort (@$sorts) {

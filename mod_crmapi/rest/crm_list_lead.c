@@ -24,7 +24,8 @@ int crm_list_is_other(const crm_param_t *param, const crm_call_t *call)
 {
     const char *order = order_of(param);
 
-    return order && strcmp(order, crm_rest(call)->sort->keys[0]);
+    return order && (crm_rest(call)->endpoint->operation->from
+                     || strcmp(order, crm_rest(call)->sort->keys[0]));
 }
 
 const crm_param_t *crm_list_lead(const crm_call_t *call)

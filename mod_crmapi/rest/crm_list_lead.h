@@ -5,7 +5,8 @@
 
 #include "crm_list.h"
 
-/* Return whether PARAM has an index in another order than the list of CALL. */
+/* Return whether PARAM has an index in another order than the list of CALL, or one of
+ * several tables: the planner may begin with another one. */
 int crm_list_is_other(const crm_param_t *param, const crm_call_t *call);
 
 /* Return the filter of CALL's list whose index has another order than the list, or
