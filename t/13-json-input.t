@@ -645,6 +645,27 @@ subtest "6.4 numbers come back plain" => sub {
     is_deeply($r->data->{custom_fields}, { a => 1.5, b => 0.1,
         c => 123456789, d => -1, e => true, f => undef },
         "custom_fields come back");
+    # as many decimals as PostgreSQL's numeric has
+    my $free = sub {
+        my ($number) = @_;
+        return send_body($w, qq({"bot_id":"$agent","contacts":[{"first_name":"N"},)
+            . qq({"custom_fields":{"a":[$number]}}]}), "/api/v1/contacts/upsert");
+    };
+    for my $most ("0." . "3" x 16383, "1." . "0" x 16383, "-0." . "3" x 16283 . "e-100",
+            "1." . "3" x 16393 . "E+10") {
+        is_deeply($free->($most)->data->{errors}, [], "6.3 " . substr $most, 0, 8);
+    }
+    for my $more ("0." . "3" x 16384, "1." . "0" x 16384, "-0." . "3" x 16284 . "e-100",
+            "1." . "3" x 16394 . "E+10") {
+        my $r = $free->($more);
+        status_is($r, 200, "10.2 one more: " . substr $more, 0, 8) or next;
+        my $got = $r->data;
+        is_deeply([map { $_->{details} } @{$got->{errors}}], [[{
+            field => "contacts[1].custom_fields.a[0]",
+            message => "must have at most 16383 decimals" }]],
+            "6.1 it is told");
+        is(scalar @{$got->{created}}, 1, "10.2 and the other item is taken");
+    }
 };
 
 subtest "6.4 booleans are JSON booleans only" => sub {

@@ -14,6 +14,9 @@
  * zero. */
 #define EXPONENT_MAX 400
 
+/* Decimals of PostgreSQL's numeric, which is what jsonb makes of a number. */
+#define DECIMALS_MAX 16383
+
 /* So many faults are told, and so many bytes of their paths: a name may have 64
  * KiB, and thousands of wrong values below it. */
 #define FAULTS_MAX 100
@@ -80,6 +83,15 @@ static int is_full(const walk_t *walk)
                             || walk->paths >= PATHS_MAX);
 }
 
+/* Return how many decimals TEXT, a number with EXPONENT, has when it is written without
+ * one: 3 of 1.50e-1. */
+static long decimals_of(const char *text, long exponent)
+{
+    const char *point = strchr(text, '.');
+
+    return (point ? (long)strspn(point + 1, "0123456789") : 0) - exponent;
+}
+
 /* jsonb writes 1e300 with 300 zeros: count them. */
 static void walk_double(walk_t *walk, json_object *value,
                         const place_t *place)
@@ -91,6 +103,11 @@ static void walk_double(walk_t *walk, json_object *value,
     if (!isfinite(json_object_get_double(value)) || exponent > EXPONENT_MAX
         || exponent < -EXPONENT_MAX) {
         fail(walk, place, "must be a number that a double can hold");
+        return;
+    }
+    if (decimals_of(text, exponent) > DECIMALS_MAX) {
+        fail(walk, place, "must have at most " APR_STRINGIFY(DECIMALS_MAX)
+             " decimals");
         return;
     }
     walk->extra += (apr_size_t)labs(exponent);

@@ -163,6 +163,47 @@ START_TEST(what_is_told_has_an_end)
 }
 END_TEST
 
+/* Return the rule that a number of SIGN and COUNT decimals with TAIL breaks. */
+static const char *decimals_break(const char *sign, int count, const char *tail)
+{
+    apr_array_header_t *found;
+    const char *text;
+    crm_buf_t buf;
+
+    crm_buf_init(&buf, 65536, crm_check_pool());
+    crm_buf_printf(&buf, "[%s1.", sign);
+    for (int i = 0; i < count; i++) {
+        crm_buf_putc(&buf, (char)('0' + i % 10));
+    }
+    crm_buf_printf(&buf, "%s]", tail);
+    crm_buf_putc(&buf, '\0');
+    found = faults_of(&text, buf.data, 65536, 16);
+    ck_assert(found || !strcmp(text, buf.data));
+    return found ? fault_of(found, 0)->rule : "fine";
+}
+
+/* PostgreSQL's numeric has no more. */
+START_TEST(contract_6_1_decimals_have_an_end)
+{
+    static const char wrong[] = "must have at most 16383 decimals";
+    static const struct {
+        const char *sign, *tail;
+        int most;
+    } cases[] = {
+        {"", "", 16383}, {"-", "", 16383}, {"", "e0", 16383}, {"", "e-0", 16383},
+        {"", "e-1", 16382}, {"-", "E-400", 15983}, {"", "e+1", 16384},
+        {"", "e300", 16683},
+    };
+
+    for (int i = 0; i < COUNT(cases); i++) {
+        ck_assert_str_eq(decimals_break(cases[i].sign, cases[i].most,
+                                        cases[i].tail), "fine");
+        ck_assert_str_eq(decimals_break(cases[i].sign, cases[i].most + 1,
+                                        cases[i].tail), wrong);
+    }
+}
+END_TEST
+
 START_TEST(what_is_stored_is_compact)
 {
     const char *text;
@@ -216,6 +257,7 @@ int main(void)
                         COUNT(stored));
     tcase_add_test(store, contract_5_6_every_place_is_told);
     tcase_add_test(store, what_is_told_has_an_end);
+    tcase_add_test(store, contract_6_1_decimals_have_an_end);
     tcase_add_test(store, what_is_stored_is_compact);
     suite_add_tcase(suite, store);
     return crm_check_main(suite);
