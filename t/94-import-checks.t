@@ -199,6 +199,21 @@ for my $object (sort keys %make) {
     };
 }
 
+subtest "one run names all lines that are refused" => sub {
+    my @bad = map { { object => "contact", mobile => $_ } } 1 .. 30;
+    my $good = { object => "company", bot_id => $w->agent, name => "Good" };
+    my @said = split /\n/, $w->refusal($good, @bad[0, 1], $good,
+        { object => "deal" });
+    is(join(", ", map { /(line \d: \S+):/ } @said),
+        "line 2: /mobile, line 3: /mobile, line 5: /object", "each with its place");
+    is(scalar(split /\n/, $w->refusal(@bad)), 20, "at most twenty");
+    my ($code, undef, $err) = crmapictl($w->{database}, { stdin => qq({"object":"x"}\n)
+        . "Id,Name\n" x 30 }, "import", "--workspace", $w->id);
+    is(join(", ", $err =~ /stdin: (line \d+)/g), "line 1, line 2",
+        "what is no JSON is another kind of file");
+    unlike($w->ctl("export", "--workspace", $w->id), qr/"Good"/, "nothing is stored");
+};
+
 subtest "names that pointers escape" => sub {
     my $form = form();
     $form->{custom_fields} = { "a/b~c" => { type => "colour" } };

@@ -3,6 +3,7 @@
 #include "crmapictl_data.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "crm_text.h"
@@ -11,6 +12,7 @@
 #include "crmapictl_export.h"
 #include "crmapictl_import.h"
 #include "crmapictl_lines.h"
+#include "crmapictl_output.h"
 #include "crmapictl_workspace.h"
 
 static void show_progress(void *baton, apr_int64_t lines)
@@ -23,6 +25,17 @@ static void show_progress(void *baton, apr_int64_t lines)
 static crm_error_t *end_import(void *baton)
 {
     return ctl_audit(baton);
+}
+
+/* Print the lines of TEXT but the last, what is wrong with the file NAME. Return the
+ * last. */
+static const char *print_faults(ctl_t *ctl, const char *name, const char *text)
+{
+    for (const char *end; (end = strchr(text, '\n')); text = end + 1) {
+        fprintf(stderr, "crmapictl: %s: %.*s\n", ctl_clean(name, ctl->pool),
+                (int)(end - text), text);
+    }
+    return text;
 }
 
 crm_error_t *ctl_import(ctl_t *ctl)
@@ -42,7 +55,8 @@ crm_error_t *ctl_import(ctl_t *ctl)
         fputs("\r\033[K", stderr);
     }
     if (error && !error->log) {
-        return ctl_fault(ctl, "%s: %s", name, error->message);
+        return ctl_fault(ctl, "%s: %s", name,
+                         print_faults(ctl, name, error->message));
     }
     if (!error) {
         printf(ctl->options[CTL_JSON] ? "{\"lines\":%" APR_INT64_T_FMT "}\n"

@@ -15,6 +15,7 @@
 #include "crmapictl_import_check.h"
 #include "crmapictl_import_rows.h"
 #include "crmapictl_lines.h"
+#include "crmapictl_output.h"
 #include "crmapictl_settle.h"
 
 /* Each line is validated as the API would do and copied into a temporary table
@@ -24,12 +25,28 @@
 
 #define LINE_MAX_MIB 4
 #define PROGRESS_LINES 1000
+#define FAULTS_MAX 20
 
-/* Return the error for the line that is read, as ctl_import_refuse() has it. */
+static crm_error_t *faults(const ctl_import_t *import)
+{
+    return crm_error_create(CRM_E_VALIDATION, import->faults, import->pool);
+}
+
+/* Note for the line that is read, as ctl_import_refuse() does, that FIELD breaks RULE:
+ * those behind it are still checked. Return all faults when they are many, or without a
+ * FIELD: the file may be of another kind. */
 static crm_error_t *refuse(ctl_import_t *import, const char *field,
                            const char *rule)
 {
-    return ctl_import_refuse(import, import->line, field, rule);
+    const char *said = ctl_clean(ctl_import_refuse(import, import->line, field,
+                                                   rule)->message,
+                                 import->pool);
+
+    import->faults = import->faults
+                     ? apr_pstrcat(import->pool, import->faults, "\n", said,
+                                   NULL) : said;
+    import->fault_count++;
+    return field && import->fault_count < FAULTS_MAX ? NULL : faults(import);
 }
 
 /* Read FIELD of OBJECT into *BIND_P. *SENT_P: whether it is present. A null
@@ -77,7 +94,7 @@ static crm_error_t *read_object(ctl_import_t *import, ctl_stage_t *stage,
 
         return refuse(import, detail->field, detail->message);
     }
-    return ctl_stage_add(import, stage, binds);
+    return import->faults ? NULL : ctl_stage_add(import, stage, binds);
 }
 
 /* Return, in IMPORT's pool, that an object must be one that can be imported. */
@@ -160,7 +177,11 @@ static crm_error_t *read_lines(ctl_import_t *import, int in,
         }
     }
     if (!error && fault) {
-        return ctl_import_refuse(import, lines->number, NULL, fault);
+        import->line = lines->number;
+        error = refuse(import, NULL, fault);
+    }
+    if (!error && import->faults) {
+        error = faults(import);
     }
     for (int i = 0; !error && i < import->stage_count; i++) {
         error = ctl_stage_send(import, &import->stages[i]);

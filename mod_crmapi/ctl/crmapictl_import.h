@@ -16,7 +16,8 @@ typedef crm_error_t *(*crm_import_end_t)(void *baton);
  * (may be NULL) is called with BATON every 1,000 lines, END at the end of the
  * transaction. crm_shape_init() must have been called. The memory used does not depend
  * on the number of lines. Errors: CRM_E_VALIDATION with the message "line N: FIELD:
- * RULE", and those of the database. Then nothing is imported. */
+ * RULE", several if several lines are refused, each in a line of its own, and those of
+ * the database. Then nothing is imported. */
 crm_error_t *crm_import(apr_int64_t *count_p, crm_conn_t *conn,
                         const char *workspace_id, int in,
                         crm_import_progress_t progress,

@@ -23,6 +23,8 @@ typedef struct ctl_import_t {
     int stage_count;
     ctl_stage_t *copied;            /* to which a COPY is under way, or NULL */
     apr_int64_t line;
+    const char *faults;         /* of the lines so far, each a line; or NULL */
+    int fault_count;
     int distributed;            /* crm_schema_t */
     apr_pool_t *pool;
     apr_pool_t *line_pool;      /* cleared after each line */

@@ -63,14 +63,16 @@ static crm_error_t *get_events(const char **events_p, ctl_t *ctl)
     apr_array_header_t *parts = crm_type_parts(ctl->options[CTL_EVENTS],
                                                ctl->pool);
     apr_array_header_t *types = apr_array_make(ctl->pool, 8, sizeof(const char *));
-    int known = parts->nelts > 0;
+    const char *unknown = parts->nelts ? NULL : "nothing";
 
-    for (int i = 0; i < parts->nelts; i++) {
-        known &= add_types(types, APR_ARRAY_IDX(parts, i, const char *));
+    for (int i = 0; !unknown && i < parts->nelts; i++) {
+        const char *part = APR_ARRAY_IDX(parts, i, const char *);
+
+        unknown = add_types(types, part) ? NULL : part;
     }
     *events_p = apr_array_pstrcat(ctl->pool, types, ',');
-    return known ? NULL
-           : ctl_misuse(ctl, "--events %s", crm_event_types_rule(ctl->pool));
+    return unknown ? ctl_misuse(ctl, "--events names %s: it %s", unknown,
+                                crm_event_types_rule(ctl->pool)) : NULL;
 }
 
 /* Return an error about --url if the database refused it with ERROR; otherwise

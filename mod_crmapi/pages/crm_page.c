@@ -24,7 +24,7 @@ static const char style[] =
     "section,.card{background:var(--paper);border:1px solid var(--line);"
     "border-radius:.6rem;padding:1rem 1.25rem;margin:0 0 1rem}\n"
     "section>:first-child,.card>:first-child{margin-top:0}\n"
-    "ul{padding-inline-start:2.25rem}\n"
+    "ul,ul.card{padding-inline-start:2.25rem}\n"
     "dl{display:grid;grid-template-columns:max-content 1fr;gap:.25rem 1rem;"
     "margin:0}\n"
     "section dl{margin:.4rem 0 1rem}\n"
