@@ -240,6 +240,12 @@ subtest "a batch: what is wrong with one is its own affair" => sub {
         10 => ["message.content"], 11 => ["channel", "event_id"] },
         "5.6 each error names its fields")
         or diag(explain(\%wrong));
+    $r = bring($w, [event($w, message => { contents => "x" }),
+        event($w, from => { phone => "+4930" }), event($w, message => { text => "x" }),
+        event($w, nonsense => 1)]);
+    is_deeply([map { $_->{details}[0]{message} =~ s/is not a known field//r }
+        @{$r->data->{errors}}], [(map { "; did you mean $_?" }
+        qw(content phone_number content)), ""], "what an unknown field may mean");
     my $no = uuid();
     my %part = (event_id => uuid(), message => { content => "x" });
     my @lacks = ([[qw(bot_id channel event_id from)], {}],

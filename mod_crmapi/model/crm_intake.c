@@ -145,20 +145,40 @@ static const struct {
 
 /* ---- reading ------------------------------------------------------------- */
 
+/* Return whether PLACE is a field of OBJECT (NULL: top level). */
+static int is_of(const place_t *place, const char *object)
+{
+    return place->field.name
+           && (object ? place->object && !strcmp(place->object, object)
+               : !place->object);
+}
+
 /* Return the index of the field NAME of OBJECT (NULL: top level), -1 if there
  * is none. */
 static int find_place(const char *object, const char *name)
 {
     for (int i = 0; i < CRM_INTAKE_FIELDS; i++) {
-        const place_t *place = &places[i];
-
-        if (place->field.name && !strcmp(place->field.name, name)
-            && (object ? place->object && !strcmp(place->object, object)
-                : !place->object)) {
+        if (is_of(&places[i], object) && !strcmp(places[i].field.name, name)) {
             return i;
         }
     }
     return -1;
+}
+
+/* Refuse NAME at PATH: it is no field of OBJECT (NULL: top level). */
+static void refuse_name(crm_input_t *input, const char *path,
+                        const char *object, const char *name)
+{
+    const char *names[CRM_INTAKE_FIELDS + 1];
+    int count = 0;
+
+    for (int i = 0; i < CRM_INTAKE_FIELDS; i++) {
+        if (is_of(&places[i], object)) {
+            names[count++] = places[i].field.name;
+        }
+    }
+    names[count] = NULL;
+    crm_input_unknown(input, path, name, NULL, names);
 }
 
 /* Return whether NAME is an object with fields. */
@@ -187,7 +207,7 @@ static void parse_members(crm_intake_event_t *event, crm_input_t *input,
                            member);
         }
         else if (object || !is_object(name)) {
-            crm_input_error(input, path, "is not a known field");
+            refuse_name(input, path, object, name);
         }
         else if (json_object_is_type(member, json_type_object)) {
             parse_members(event, input, member, name);
