@@ -346,7 +346,8 @@ subtest "12.3 410: the endpoint is disabled" => sub {
     sql($database, "UPDATE crmapi.job SET run_at = now() + interval '1 hour'"
         . " WHERE workspace_id = '" . $w->id . "' AND id IN ("
         . join(", ", @later) . ")");
-    $worker->once;
+    like($worker->once, qr/410; it gets no more until crmapictl webhook enable$/m,
+        "the log says so");
     my @mine = grep { $_->{endpoint_id} eq $id } deliveries($w);
     is_deeply([sort map { $_->{status} } @mine],
         ["cancelled", "cancelled", "failed"], "its deliveries end");

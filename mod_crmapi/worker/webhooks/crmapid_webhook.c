@@ -285,14 +285,15 @@ static crm_error_t *record(const delivery_t *delivery, apr_time_t started,
 /* Log OUTCOME, without the URL, which may contain a secret. */
 static void log_outcome(const delivery_t *delivery, const outcome_t *outcome)
 {
-    int bad = !strcmp(outcome->name, "failed")
-              || !strcmp(outcome->name, "gone");
+    int gone = !strcmp(outcome->name, "gone");
+    int bad = gone || !strcmp(outcome->name, "failed");
 
     crmd_logf(bad ? CRM_LOG_NOTICE : CRM_LOG_INFO, "CRM3141: %s to endpoint"
-              " %s, delivery %s, attempt %d: %s%s%s", delivery->type,
+              " %s, delivery %s, attempt %d: %s%s%s%s", delivery->type,
               delivery->endpoint, delivery->id, delivery->attempts + 1,
               outcome->name, outcome->error ? ": " : "",
-              outcome->error ? outcome->error : "");
+              outcome->error ? outcome->error : "",
+              gone ? "; it gets no more until crmapictl webhook enable" : "");
     if (strcmp(outcome->name, "delivered")) {
         crmd_notice(CRMD_NOTICE_WEBHOOK,
                     delivery->work->job->workspace_id);
