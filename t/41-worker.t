@@ -703,6 +703,8 @@ subtest "a stop does not wait for a database that says nothing" => sub {
     # polls come five times a second
     my $until = time + 1;
     wait_for(sub { time > $until }, 10);
+    # on a busy machine a call may have waited as long as it may
+    $worker->may_log(qr/CRM2005: .* no answer within/, qr/CRM3003/);
     $worker->stop;
 };
 
