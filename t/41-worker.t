@@ -785,6 +785,35 @@ subtest "an old or new schema is refused, and none waits" => sub {
     $worker->stop;
 };
 
+subtest "16.2 a running crmapid takes no jobs from a schema that it cannot use" => sub {
+    my $other = database();
+    my $space = workspace(httpd(database => $other), twin => 0);
+    my $worker = worker(database => $other, no_start => 1);
+    my $job = sub {
+        return scalar sql($other, "INSERT INTO crmapi.job (workspace_id, kind, payload)"
+            . " VALUES ('" . $space->id . "', 'sequence.step', '{\"enrollment_id\":"
+            . " \"00000000-0000-4000-8000-000000000000\"}') RETURNING id");
+    };
+    my $waits = sub {
+        return sql($other, "SELECT count(*) FROM crmapi.job WHERE id = $_[0]"
+            . " AND state = 'ready'");
+    };
+    $worker->start;
+    my $first = $job->();
+    ok(wait_for(sub { !$waits->($first) }, 20), "a job is done");
+    sql($other, "INSERT INTO crmapi.migration (number, name, sha256)"
+        . " VALUES (999, 'later', sha256('x'))");
+    $worker->expect_log(qr/CRM3002: .*for programs of version 999 or later/ => 1,
+        qr/CRM3003: / => 1);
+    ok($worker->wait_log(qr/CRM3003: /, 20), "a later release has migrated: it is told");
+    my $late = $job->();
+    ok($waits->($late), "a job waits");
+    sql($other, "DELETE FROM crmapi.migration WHERE number = 999");
+    ok(wait_for(sub { !$waits->($late) }, 20), "until the schema can be used");
+    ok($worker->wait_log(qr/CRM3004: /, 20), "which is told, too");
+    $worker->stop;
+};
+
 # Workspaces of DATABASE with slugs that begin with PREFIX, COUNT of them: their
 # ids, in order.
 sub many_workspaces {

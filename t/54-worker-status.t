@@ -429,6 +429,8 @@ subtest "a folder that goes while the database is away" => sub {
 };
 
 subtest "another schema" => sub {
+    # its other threads look at the schema now and then
+    $second->may_log(qr/CRM3002: |CRM3003: /);
     $server->sql($away, "UPDATE crmapi.migration SET min_module = 9999
         WHERE number = (SELECT max(number) FROM crmapi.migration)");
     ready_is(503, "schema", 2, "is noticed");

@@ -15,6 +15,22 @@
     " coalesce(has_function_privilege(to_regproc('crmapi." name "')," \
     " 'EXECUTE'), true)"
 
+crm_error_t *crm_schema_range(crm_schema_t *schema, crm_conn_t *conn,
+                              apr_pool_t *scratch_pool)
+{
+    static const crm_stmt_t stmt = {
+        "SELECT coalesce(max(number) FILTER (WHERE steps_done = steps), 0),"
+        " coalesce(max(coalesce(min_module, number))"
+        "  FILTER (WHERE steps_done > 0), 0) FROM crmapi.migration", 0, NULL
+    };
+    PGresult *result;
+
+    CRM_ERR(crm_db_query(&result, conn, &stmt, scratch_pool));
+    schema->number = atoi(PQgetvalue(result, 0, 0));
+    schema->oldest = atoi(PQgetvalue(result, 0, 1));
+    return NULL;
+}
+
 crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
                              apr_pool_t *scratch_pool)
 {
@@ -26,11 +42,6 @@ crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
         " to_regclass('crmapi.key_home') IS NOT NULL,"
         MAY_CALL("key_look_up") "," MAY_CALL("job_claim"), 0, NULL
     };
-    static const crm_stmt_t range = {
-        "SELECT coalesce(max(number) FILTER (WHERE steps_done = steps), 0),"
-        " coalesce(max(coalesce(min_module, number))"
-        "  FILTER (WHERE steps_done > 0), 0) FROM crmapi.migration", 0, NULL
-    };
     PGresult *result;
 
     memset(schema, 0, sizeof(*schema));
@@ -41,10 +52,7 @@ crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
     schema->distributed = *PQgetvalue(result, 0, 1) == 't';
     schema->serves = *PQgetvalue(result, 0, 2) == 't';
     schema->works = *PQgetvalue(result, 0, 3) == 't';
-    CRM_ERR(crm_db_query(&result, conn, &range, scratch_pool));
-    schema->number = atoi(PQgetvalue(result, 0, 0));
-    schema->oldest = atoi(PQgetvalue(result, 0, 1));
-    return NULL;
+    return crm_schema_range(schema, conn, scratch_pool);
 }
 
 crm_error_t *crm_schema_unfinished(PGresult **result_p, crm_conn_t *conn,

@@ -31,6 +31,10 @@ typedef struct crm_schema_t {
 crm_error_t *crm_schema_read(crm_schema_t *schema, crm_conn_t *conn,
                              apr_pool_t *scratch_pool);
 
+/* Set the versions of SCHEMA alone, from the database of CONN, which has a schema. */
+crm_error_t *crm_schema_range(crm_schema_t *schema, crm_conn_t *conn,
+                              apr_pool_t *scratch_pool);
+
 /* Set *RESULT_P, in RESULT_POOL, to the first migration of the database of CONN
  * that is not complete: one row or none. Its columns are the name of the file;
  * the step, "2 of 5: index contact_digits"; the progress, as text or null; the

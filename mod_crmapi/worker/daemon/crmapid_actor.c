@@ -17,6 +17,9 @@
 /* Wait before the next attempt to reach the database. */
 #define DOWN_TIME apr_time_from_msec(500)
 
+/* For how many polls a schema is trusted. */
+#define SCHEMA_POLLS 60
+
 /* How many times in a row the loss of a session is none of the database. */
 #define LOSSES 2
 
@@ -175,6 +178,35 @@ crm_error_t *crmd_actor_connect(crmd_actor_t *actor, const int *over)
                            actor->conn_pool, actor->pool));
     crm_conn_watch(actor->conn, is_over, actor);
     return NULL;
+}
+
+/* Return whether a schema that DAEMON could use has not been looked at for long. */
+static int is_stale(crmd_daemon_t *daemon, apr_int64_t now)
+{
+    int stale;
+
+    pthread_mutex_lock(&daemon->mutex);
+    stale = !daemon->checked
+            || now - daemon->checked > SCHEMA_POLLS * daemon->config->poll;
+    pthread_mutex_unlock(&daemon->mutex);
+    return stale;
+}
+
+crm_error_t *crmd_actor_prepare(crmd_actor_t *actor, const int *over)
+{
+    crmd_daemon_t *daemon = actor->daemon;
+    apr_int64_t now = crm_time_monotonic();
+    crm_error_t *error;
+
+    CRM_ERR(crmd_actor_connect(actor, over));
+    if (!is_stale(daemon, now)) {
+        return NULL;
+    }
+    error = crmd_conn_check(actor->conn, actor->pool);
+    pthread_mutex_lock(&daemon->mutex);
+    daemon->checked = error ? 0 : now;
+    pthread_mutex_unlock(&daemon->mutex);
+    return error;
 }
 
 crmd_actor_t *crmd_actor_create(crmd_daemon_t *daemon, int lane,

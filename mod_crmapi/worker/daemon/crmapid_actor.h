@@ -41,6 +41,8 @@ struct crmd_daemon_t {
     int said[CRMD_CAUSES];      /* the log has that it began, not that it ended */
     char reason[256];           /* the one of the database that was logged last */
     apr_int64_t again;          /* when another one may be logged; monotonic */
+    apr_int64_t checked;        /* when a thread saw that it can use the schema, as it
+                                   did at the start; 0: it cannot; monotonic */
 };
 
 /* A thread with its own connection and pools. */
@@ -71,6 +73,11 @@ crmd_actor_t *crmd_actor_create(crmd_daemon_t *daemon, int lane,
  * lost, are cancelled when *OVER, a member of the daemon, is set: their error is
  * CRM_E_REQUEST_TIMEOUT. Errors, in ACTOR's pool: those of crmd_conn_open(). */
 crm_error_t *crmd_actor_connect(crmd_actor_t *actor, const int *over);
+
+/* The same before ACTOR looks for jobs: now and then it also looks at the schema, which
+ * somebody may have migrated to one that this version cannot use. Errors are also those
+ * of crmd_conn_check(). */
+crm_error_t *crmd_actor_prepare(crmd_actor_t *actor, const int *over);
 
 /* Count that a round of ACTOR failed with ERROR (NULL: it succeeded; one that was
  * cancelled says nothing). For each cause, log when the first thread of the daemon

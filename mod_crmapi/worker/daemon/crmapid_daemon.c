@@ -8,6 +8,7 @@
 #include "apr_strings.h"
 
 #include "crm_cond.h"
+#include "crm_time.h"
 #include "crmapid_actor.h"
 #include "crmapid_conn.h"
 #include "crmapid_ending.h"
@@ -81,6 +82,7 @@ static crmd_daemon_t *daemon_create(const crmd_config_t *config,
     daemon->pool = pool;
     daemon->host = apr_pstrdup(pool, host);
     daemon->id = make_id(daemon->host, pool);
+    daemon->checked = crm_time_monotonic();
     daemon->threads = apr_array_make(pool, 16, sizeof(apr_thread_t *));
     daemon->actors = apr_array_make(pool, 16, sizeof(crmd_actor_t *));
     pthread_mutex_init(&daemon->mutex, NULL);

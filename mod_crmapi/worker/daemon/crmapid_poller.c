@@ -19,7 +19,7 @@ static crm_error_t *poll_jobs(crmd_actor_t *actor, unsigned *session_p,
     apr_time_t now;
     int is_new;
 
-    CRM_ERR(crmd_actor_connect(actor, &actor->daemon->ending));
+    CRM_ERR(crmd_actor_prepare(actor, &actor->daemon->ending));
     CRM_ERR(crmd_poll_listen(&is_new, session_p, actor->conn, actor->pool));
     now = crm_time_monotonic();
     if (is_new || now >= *next_p) {

@@ -66,7 +66,7 @@ crm_error_t *crmd_worker_run(int *done_p, crmd_actor_t *actor,
     crmd_claimer_t claimer = {daemon->config, crmd_kinds, NULL, daemon->id,
                               moment, NULL, hold, actor};
 
-    CRM_ERR(crmd_actor_connect(actor, &daemon->stopping));
+    CRM_ERR(crmd_actor_prepare(actor, &daemon->stopping));
     pthread_mutex_lock(&daemon->mutex);
     apr_cpystrn(after, daemon->served[actor->lane], sizeof(after));
     pthread_mutex_unlock(&daemon->mutex);

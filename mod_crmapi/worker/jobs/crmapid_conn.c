@@ -17,16 +17,30 @@ static apr_status_t count_less(void *data)
     return APR_SUCCESS;
 }
 
+/* Return an error, in POOL, if this program cannot use SCHEMA. */
+static crm_error_t *refuse(const crm_schema_t *schema, apr_pool_t *pool)
+{
+    const char *fault = crm_schema_fault(schema, "crmapid", pool);
+
+    return fault ? crm_error_logf(CRM_E_CONFLICT, pool, "CRM3002: %s", fault)
+                 : NULL;
+}
+
 /* Check that CONN's database has this version's schema. */
 static crm_error_t *check_schema(crm_conn_t *conn, apr_pool_t *pool)
 {
     crm_schema_t schema;
-    const char *fault;
 
     CRM_ERR(crm_schema_read(&schema, conn, pool));
-    fault = crm_schema_fault(&schema, "crmapid", pool);
-    return fault ? crm_error_logf(CRM_E_CONFLICT, pool, "CRM3002: %s", fault)
-                 : NULL;
+    return refuse(&schema, pool);
+}
+
+crm_error_t *crmd_conn_check(crm_conn_t *conn, apr_pool_t *scratch_pool)
+{
+    crm_schema_t schema = {.works = 1};
+
+    CRM_ERR(crm_schema_range(&schema, conn, scratch_pool));
+    return refuse(&schema, scratch_pool);
 }
 
 /* As crmd_conn_open(), with UNWANTED. FIRST: the schema is checked, too. */

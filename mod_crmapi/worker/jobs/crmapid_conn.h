@@ -25,6 +25,11 @@ crm_error_t *crmd_conn_first(crm_conn_t **conn_p, const crmd_config_t *config,
                              int (*unwanted)(void *baton), apr_pool_t *conn_pool,
                              apr_pool_t *scratch_pool);
 
+/* Return an error if this program can no longer use the version of the schema of
+ * CONN's database. Errors, in SCRATCH_POOL: CRM_E_CONFLICT then, and those of
+ * crm_db_query(). */
+crm_error_t *crmd_conn_check(crm_conn_t *conn, apr_pool_t *scratch_pool);
+
 /* Return which database CONFIG names, and who uses it, for the end of a log line:
  * " (host=... user=...)", in RESULT_POOL. */
 const char *crmd_conn_label(const crmd_config_t *config,
