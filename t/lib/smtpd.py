@@ -10,8 +10,9 @@
 # "TIMES.CODE-5-1-1@..." with a status as well; "slow@..." is taken after half a
 # second; "given@..." gets the Message-ID that Amazon SES would give it, which the
 # answer and X-Given have; "mute@..." is taken, and the first time the answer does
-# not come until the file FOLDER/speak is there. With DSN=1 in its environment it
-# offers DSN, and X-Envelope-Dsn has the parameters of MAIL and RCPT, in capitals; with
+# not come until the file FOLDER/speak is there; "silent...@..." is answered only the
+# first time. With DSN=1 in its environment it offers DSN, and X-Envelope-Dsn has the
+# parameters of MAIL and RCPT, in capitals; with
 # DSN=no it offers it and answers 501 to them. With SMTPUTF8=1 it offers that.
 import asyncio
 import os
@@ -58,6 +59,10 @@ class Keeper:
             if refused[address] <= int(name[1]):
                 status = name[3].replace("-", " ", 1).replace("-", ".")
                 return name[2] + status + " <" + address + "> not today"
+        if address.startswith("silent"):
+            if address in heard:
+                await asyncio.sleep(600)
+            heard.add(address)
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
