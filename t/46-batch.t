@@ -9,6 +9,7 @@ use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Child;
 use CrmTest::Data;
+use CrmTest::Metrics;
 use CrmTest::Samples;
 use CrmTest::Session;
 use IO::Select;
@@ -53,6 +54,14 @@ sub ask {
 sub answers {
     my ($clients, $count) = @_;
     return map { $clients->[$_]->read_response("GET") } 0 .. $count - 1;
+}
+
+# The sum over virtual hosts of the counter NAME of SAMPLES.
+sub total {
+    my ($samples, $name) = @_;
+    my $sum = 0;
+    $sum += $samples->{$_} for grep { /^crmapi_${name}_total\b/ } keys %$samples;
+    return $sum;
 }
 
 sub ask_all {
@@ -124,6 +133,15 @@ subtest "answers are those of statements of their own" => sub {
     is($plain->client->counter("BatchedRequests"), 0, "CrmApiBatches Off: none shared");
     plan(skip_all => "prefork: a process has one request") if $prefork;
     cmp_ok($count, ">", 0, "CrmApiBatches On: $count requests did");
+    my $is;                     # a request is counted after its answer
+    ok(wait_for(sub { $is = samples($httpd->client->get("/metrics")->body);
+        total($is, "batched_requests") == $httpd->client->counter("BatchedRequests")
+    }, 10), "the metrics count them, too");
+    my ($shared, $batches, $answered) = map { total($is, $_) }
+        qw(batched_requests batches batched_answers);
+    cmp_ok($batches, ">", 0, "and $batches statements");
+    cmp_ok(2 * $batches, "<=", $shared, "each of two requests or more");
+    cmp_ok($answered, "<=", $shared - $batches, "one of them had the connection");
 };
 
 subtest "a statement serves several workspaces, each with its own rows" => sub {
