@@ -78,9 +78,10 @@ subtest "20.5 lists are united, empty fields filled" => sub {
         linkedin_url notes external_id company);
     my $from = $w->contact(%texts, first_name => "B", deal_value => 12.5,
         company_id => $company, pipeline_stage_id => $stage,
-        tags => ["b", "both"], custom_fields => { b => 1, both => 2, none => 3 },
-        emails => ["Ada\@x.org", "b\@x.org"],
-        phone_numbers => ["+49 30 901820", "+4930777777"]);
+        tags => ["b", "both", "A c"],
+        custom_fields => { b => 1, both => 2, none => 3 },
+        emails => ["b\@x.org", "Ada\@x.org", "a.c\@x.org"],   # the first is primary
+        phone_numbers => ["+4930777777", "+49 30 901820", "+4930111111"]);
     my $into = $w->contact(first_name => "A", city => "a city", notes => "",
         tags => ["both", "a"], custom_fields => { a => 1, both => 1,
             none => undef }, emails => ["a\@x.org", "ada\@X.org"],
@@ -88,11 +89,12 @@ subtest "20.5 lists are united, empty fields filled" => sub {
     my $r = merge($w, $into->{id}, $from->{id});
     my $is = { %$into, %texts, city => "a city", deal_value => 12.5,
         company_id => $company, pipeline_stage_id => $stage,
-        tags => ["both", "a", "b"],
+        tags => ["both", "a", "b", "A c"],
         custom_fields => { a => 1, b => 1, both => 1, none => 3 },
         emails => [email("a\@x.org", 1), email("ada\@X.org", 0),
-            email("b\@x.org", 0)],
-        phone_numbers => [phone("+4930901820", 1), phone("+4930777777", 0)],
+            email("b\@x.org", 0), email("a.c\@x.org", 0)],
+        phone_numbers => [phone("+4930901820", 1), phone("+4930777777", 0),
+            phone("+4930111111", 0)],
         updated_at => sub { $_[0] gt $into->{updated_at} } };
     record_is($r, $is, "what there is stays, what is new comes behind");
     like($r->header("ETag"), qr/./, "13.2 an ETag");
