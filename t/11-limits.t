@@ -6,6 +6,7 @@ use FindBin;
 use lib "$FindBin::RealBin/lib";
 use CrmTest;
 use CrmTest::Child;
+use CrmTest::Metrics;
 use JSON::PP ();
 use POSIX qw(ceil);
 use Time::HiRes qw(time sleep);
@@ -102,7 +103,7 @@ my $patient = workspace($httpd);
 my $demand_job = CrmTest::Child->start(sub { demand($impatient->client, 64) });
 my $patience_job = CrmTest::Child->start(sub { patience($patient->client) });
 
-my $small = httpd(database => $database, shows => ["server-status"],
+my $small = httpd(database => $database, shows => [qw(server-status metrics)],
     conf => "CrmApiRateLimitKeys 2\nCrmApiReadLimit 1000\n");
 my $tenant = workspace($small);
 my @three = ($tenant->key, map { $tenant->make_key("read") } 1, 2);
@@ -126,7 +127,15 @@ subtest "4.5 a full table of keys: 503, never let through" => sub {
         =~ /^CrmApi(\w+): (\d+)$/mg;
     is_deeply({ map { $_ => $metric{$_} } qw(KeysRefused Keys KeysMax
         ReadsAdmitted) }, { KeysRefused => 2, Keys => 2, KeysMax => 2,
-        ReadsAdmitted => 4 }, "4.5 counted in the metrics");
+        ReadsAdmitted => 4 }, "4.5 counted by mod_status");
+    my $samples = samples($small->client->get("/metrics")->body);
+    is_deeply({ map { $_ => $samples->{"crmapi_limit_$_"} } qw(full_total
+        locks_recovered_total entries{table="keys"} entries_max{table="keys"}
+        admitted_total{table="keys",class="read"}) }, { full_total => 2,
+        locks_recovered_total => 0, 'entries{table="keys"}' => 2,
+        'entries_max{table="keys"}' => 2,
+        'admitted_total{table="keys",class="read"}' => 4 },
+        "4.5 and in the metrics");
 };
 my $small_used = time;
 
