@@ -276,6 +276,30 @@ subtest "submissions" => sub {
     is_deeply(left("submission"), [], "the other one, when it is old");
 };
 
+subtest "what has exactly that age stays, and goes a microsecond later" => sub {
+    my $of = workspace($httpd, twin => 0);
+    my ($form) = $of->import_objects([{ object => "form", bot_id => $of->agent,
+        name => "F" }]);
+    my ($id, $at) = ("'" . $of->id . "'", "'2020-01-01T00:00:00Z'");
+    $of->ctl("workspace", "set", $of->id, map { ("--retention-$_", 20) }
+        qw(conversations submissions events));
+    sql($database, "INSERT INTO crmapi.conversation (id, workspace_id, bot_id, type,
+            created_at, last_active_at)
+        VALUES (gen_random_uuid(), $id, '@{[$of->agent]}', 4, $at, $at);
+        INSERT INTO crmapi.submission (workspace_id, id, form_id, submitted_at)
+        VALUES ($id, gen_random_uuid(), '$form', $at);
+        INSERT INTO crmapi.event (workspace_id, id, type, created_at, fields)
+        VALUES ($id, gen_random_uuid(), 'contact.deleted', $at, '{}')");
+    for my $call ("(crmapi.retention_conversations($id, ?, '-infinity',
+            '00000000-0000-0000-0000-000000000000', 9)).gone",
+            "crmapi.retention_submissions($id, ?, 9)",
+            "crmapi.retention_events($id, ?, 9)") {
+        my ($name) = $call =~ /retention_(\w+)/;
+        is(sql($database, "SELECT " . $call =~ s/\?/'2020-01-21T$_->[0]Z'/r), $_->[1],
+            "$name: $_->[0]") for ["00:00:00", 0], ["00:00:00.000001", 1];
+    }
+};
+
 subtest "events: an older cursor is gone, as after keep_deliveries" => sub {
     my $other = workspace($httpd, twin => 0);
     $_->log_on for $other, $w;
