@@ -146,7 +146,7 @@ subtest "who asks for it is shown a row's subject, and whether it waits" => sub 
     # others of this PostgreSQL may hold the end of the log back
     wait_for(sub { ($begun) = map { $_->{data} }
         grep { ($_->{data}{contact_id} // "") eq $contact } @{$c->get("/api/v1/events",
-            query => "type=conversation.created")->data} }, 20);
+            query => "type=conversation.created")->data} }, 60);
     is($begun->{email}, "new\@x.example", "one that a sequence begins, too");
     is($c->get("$path/$begun->{id}", query => \%all)->data->{subject}, "Hello",
         "it has the subject of its first mail");
