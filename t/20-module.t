@@ -43,7 +43,8 @@ CrmApiRequestIdInDatabase On
 <VirtualHost *:@PORT@>
     CrmApi Off
     CrmApiWorkspace 0198c1d2-0000-7000-8000-0123456789AB
-    CrmApiDatabaseWait 3
+    CrmApiDatabaseWait 0
+    CrmApiDatabaseTimeout 1
 </VirtualHost>
 # the greatest that there are
 <VirtualHost *:@PORT@>
