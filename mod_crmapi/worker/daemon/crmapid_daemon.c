@@ -26,7 +26,7 @@
 
 /* Interval at which the thread of upkeep checks whether a task is due, or a table has
  * grown. */
-#define UPKEEP_CHECK apr_time_from_sec(5)
+#define UPKEEP_CHECK apr_time_from_sec(8)
 
 /* ---- upkeep -------------------------------------------------------------- */
 
