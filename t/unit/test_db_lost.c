@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "apr_atomic.h"
+
 #include "crm_db_test.h"
 #include "crm_dial.h"
 #include "crm_server.h"
@@ -245,7 +247,7 @@ typedef struct relay_t {
     int listener;
     volatile int deaf;          /* swallow what the server answers, then cut */
     int keeps;                  /* the client's socket, when the server ends */
-    volatile int ended;         /* sessions */
+    volatile apr_uint32_t ended; /* sessions; apr_atomic.h */
     pthread_t thread;
 } relay_t;
 
@@ -300,7 +302,7 @@ static void *relay_main(void *baton)
         relay->deaf = 0;
         close(server);
         close(client);
-        relay->ended++;
+        apr_atomic_inc32(&relay->ended);
     }
     return NULL;
 }
@@ -434,10 +436,10 @@ START_TEST(a_connection_that_nobody_wants_any_more_is_closed)
     values[0] = relay_listen(&relay);
     ck_assert_ptr_null(crm_dial(keywords, values, not_wanted, NULL));
     relay_run(&relay);
-    for (int i = 0; i < 1000 && !relay.ended; i++) {
+    for (int i = 0; i < 1000 && !apr_atomic_read32(&relay.ended); i++) {
         usleep(10000);
     }
-    ck_assert_int_eq(relay.ended, 1);
+    ck_assert_int_eq(apr_atomic_read32(&relay.ended), 1);
     relay_stop(&relay);
 }
 END_TEST
