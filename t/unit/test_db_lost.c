@@ -247,7 +247,7 @@ typedef struct relay_t {
     int listener;
     volatile int deaf;          /* swallow what the server answers, then cut */
     int keeps;                  /* the client's socket, when the server ends */
-    volatile apr_uint32_t ended; /* sessions; apr_atomic.h */
+    volatile apr_uint32_t ended; /* sessions */
     pthread_t thread;
 } relay_t;
 

@@ -356,8 +356,10 @@ static void judge(crmd_receipt_t *receipt, const talk_t *talk, CURLcode code)
         crmd_receipt_fill(receipt, talk->stage == STAGE_END ? CRMD_UNKNOWN
                           : CRMD_NOT_NOW, failure(talk, code));
     }
-    /* a server that falls silent later keeps the thread waiting as well */
-    receipt->away = talk->stage == STAGE_HELLO || (!decision && code != CURLE_OK);
+    /* one that falls silent later keeps the thread waiting as well; one that ends the
+     * connection does not, and may do so to one mail only */
+    receipt->away = talk->stage == STAGE_HELLO
+                    || (!decision && code == CURLE_OPERATION_TIMEDOUT);
 }
 
 /* Return the recipients of TALK: the first as TO with its PARAMETERS. */
