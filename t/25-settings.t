@@ -362,7 +362,7 @@ sub answers {
     $keep->("a key $_", $httpd->client(key => $_)->get("/api/v1/agents"))
         for $STRANGE, $LATE;
     $keep->("crmapictl key list", ctl($self, "--json", "key", "list",
-        "--workspace", $ID{workspace}) =~ s/("last_used_at":)[^,}]*/$1/r);
+        "--workspace", $ID{workspace}) =~ s/("last_used_at":)[^,}]*/$1/gr);
     $keep->("totals", join "\n", map { "@$_" } sql($self->{database},
         "SELECT * FROM crmapi.counter_verify()"));
     return \@all;
