@@ -208,8 +208,16 @@ END
     is($httpd->client->counter("ConnectionsMax"), 10, "7 and 3");
     $httpd->write_conf($STATUS . <<'END');
 <VirtualHost 127.0.0.1:@PORT@>
-    ServerName other.example
+    ServerName keep.example
     DBDKeep 2
+</VirtualHost>
+<VirtualHost 127.0.0.1:@PORT@>
+    ServerName min.example
+    DBDMin 1
+</VirtualHost>
+<VirtualHost 127.0.0.1:@PORT@>
+    ServerName time.example
+    DBDExptime 7
 </VirtualHost>
 <VirtualHost 127.0.0.1:@PORT@>
     ServerName unlimited.example
@@ -217,8 +225,8 @@ END
 </VirtualHost>
 END
     $httpd->restart;
-    ok(wait_for(sub { ($httpd->client->counter("ConnectionsMax") // 0) == 14 }),
-        "two pools with the inherited 7; without DBDPersist there is no limit")
+    ok(wait_for(sub { ($httpd->client->counter("ConnectionsMax") // 0) == 28 }),
+        "four pools with the inherited 7; without DBDPersist there is no limit")
         or diag($httpd->client->counter("ConnectionsMax"));
     $httpd->{dbd} = "DBDMin 0\n";
     $httpd->write_conf($STATUS);
